@@ -1,0 +1,47 @@
+"""balent: of everything that is not labelled yet, what should a person label next?
+
+Public names are loaded when first used, so that `balent --help` does not wait for torch.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from balent.draws import Draws as Draws
+    from balent.measures import MEASURES as MEASURES
+    from balent.measures import dirichlet_bald as dirichlet_bald
+    from balent.moments import Moments as Moments
+    from balent.scoring import score as score
+    from balent.scoring import select as select
+    from balent.strategies import STRATEGIES as STRATEGIES
+    from balent.strategies import Power as Power
+    from balent.strategies import TopK as TopK
+    from balent.strategies import Uniform as Uniform
+    from balent.types import Picks as Picks
+
+_HOME = {
+    "Draws": "balent.draws",
+    "MEASURES": "balent.measures",
+    "Moments": "balent.moments",
+    "Picks": "balent.types",
+    "Power": "balent.strategies",
+    "STRATEGIES": "balent.strategies",
+    "TopK": "balent.strategies",
+    "Uniform": "balent.strategies",
+    "dirichlet_bald": "balent.measures",
+    "score": "balent.scoring",
+    "select": "balent.scoring",
+}
+
+__version__ = "0.1.0"
+__all__ = ["__version__", *_HOME]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'balent' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

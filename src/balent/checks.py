@@ -1,0 +1,107 @@
+"""The few checks at the border: what was expected, what came and where, what to do.
+
+Values are looked at by the kernel, in the pass that it makes anyway; only when it finds a bad row
+does `bad_row` look again and put it into words.
+"""
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from balent.kernels import SUM_TOLERANCE
+from balent.types import Array, Indices
+
+Entry = TypeVar("Entry")
+
+
+def draws(x: Array) -> Tensor:
+    """As a tensor [pool, draws, classes] of floating-point numbers, none of them empty."""
+    if not isinstance(x, np.ndarray | Tensor):
+        raise TypeError(f"draws must be a numpy array or a torch tensor, but came as {type(x).__name__}")
+    if x.ndim != 3:
+        raise ValueError(
+            f"draws must have three axes [pool, draws, classes], but have shape {tuple(x.shape)}; "
+            "for a single draw insert an axis: draws[:, None, :]"
+        )
+    for size, axis in zip(x.shape, ("points", "draws", "classes"), strict=True):
+        if size == 0:
+            raise ValueError(f"draws must not be empty, but have no {axis}: shape {tuple(x.shape)}")
+    return _floating(x)
+
+
+def _floating(x: Array) -> Tensor:
+    if isinstance(x, np.ndarray):
+        if x.dtype.kind != "f" or x.dtype.itemsize > 8:
+            raise TypeError(f"draws must be float16, float32 or float64, but are {x.dtype}; convert them first")
+        x = x.astype(x.dtype.newbyteorder("="), copy=False)
+        # torch knows no negative strides and warns about read-only memory, which we only read.
+        x = torch.from_numpy(x.copy() if min(x.strides) < 0 else _writeable(x))
+    if x.dtype not in SUM_TOLERANCE:
+        raise TypeError(f"draws must be floating-point numbers, but are {x.dtype}; convert them first")
+    return x
+
+
+def _writeable(x: np.ndarray) -> np.ndarray:
+    if x.flags.writeable:
+        return x
+    pointer, _ = x.__array_interface__["data"]
+    interface = {**x.__array_interface__, "data": (pointer, False)}
+    return np.asarray(type("Memory", (), {"__array_interface__": interface, "owner": x})())
+
+
+def bad_row(x: Tensor, point: int, draw: int, *, logits: bool, positions: Indices | None = None) -> ValueError:
+    """Why the kernel refused this row."""
+    row = x[point, draw].double()
+    where = point if positions is None else int(positions[point])
+    return ValueError(f"{_complaint(row, logits, SUM_TOLERANCE[x.dtype])} (at point {where}, draw {draw})")
+
+
+def _complaint(row: Tensor, logits: bool, tolerance: float) -> str:
+    kind = "logits" if logits else "probabilities"
+    for broken, value in ((row.isnan(), "NaN"), (row == torch.inf, "+inf")):
+        if broken.any():
+            return f"{kind} must be finite, but class {int(broken.nonzero()[0])} is {value}; look at the model's output"
+    if logits:
+        return "logits must leave at least one class, but all are -inf; unmask one"
+    if (row < 0).any():
+        worst = int(row.argmin())
+        return f"probabilities must not be negative, but class {worst} is {row[worst]:.6g}{LOGITS_HINT}"
+    hint = LOGITS_HINT if row.max() > 1 + tolerance else "; divide by the sum if only rounding is lost"
+    return f"probabilities must sum to 1 over classes within {tolerance:g}, but sum to {row.sum():.6g}{hint}"
+
+
+LOGITS_HINT = "; if these are logits, pass logits=True"
+
+
+def enough_draws(came: int, wanted: int) -> None:
+    if came < wanted:
+        raise ValueError(f"a Monte-Carlo error needs at least {wanted} draws, but came {came}; draw more functions")
+
+
+def batch_size(k: int, pool: int) -> None:
+    if isinstance(k, bool) or not isinstance(k, int | np.integer):
+        raise TypeError(f"k must be a whole number of points, but is {k!r}")
+    if not 1 <= k <= pool:
+        raise ValueError(f"k must be between 1 and the {pool} points of the pool, but is {k}")
+
+
+def no_nan(scores: Tensor, positions: Tensor) -> None:
+    if scores.isnan().any():
+        point = int(positions[scores.isnan().cpu()][0])
+        raise ValueError(f"a score must be a number, but is NaN at point {point}; look at the measure's formula there")
+
+
+def lookup(table: Mapping[str, Entry], name: str, what: str) -> Entry:
+    """The entry of that name; unknown names are answered with the nearest known ones."""
+    if name not in table:
+        raise ValueError(f"there is no {what} {name!r}; {nearest(name, table)}")
+    return table[name]
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    return f"did you mean {' or '.join(close)}?" if close else f"choose from {', '.join(sorted(known))}"

@@ -1,0 +1,115 @@
+"""The command line: parse, call, print. torch is imported by the commands that need it, not by --help."""
+
+import csv
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Active learning with balanced entropy: of everything that is not labelled yet, what should a person label next?",
+)
+out = Console()
+err = Console(stderr=True)
+
+
+@contextmanager
+def errors_in_words() -> Iterator[None]:
+    """What the person can mend is said in one sentence; what they cannot keeps its traceback."""
+    try:
+        yield
+    except (ValueError, TypeError, OSError) as error:
+        err.print(f"[bold red]error:[/] {error}", highlight=False, soft_wrap=True)
+        raise typer.Exit(2) from None
+
+
+@app.command()
+def score(
+    probs: Annotated[Path | None, typer.Argument(help=".npy, .npz, .csv or .parquet; [pool, draws, classes].")] = None,
+    measure: Annotated[list[str], typer.Option("--measure", "-m", help="May be given several times.")] = ["balentacq"],  # noqa: B006
+    top: Annotated[int | None, typer.Option(help="How many picks of each measure. [10 on screen, all in a file]")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write a CSV instead of a table.")] = None,
+    logits: Annotated[bool, typer.Option("--logits", help="The numbers are logits, not probabilities.")] = False,
+    error: Annotated[bool, typer.Option("--error", help="Add the Monte-Carlo standard error of each score.")] = False,
+    key: Annotated[str | None, typer.Option(help="Which array of an .npz.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the random measure.")] = 0,
+    example: Annotated[bool, typer.Option("--example", help="Score an example that balent makes itself.")] = False,
+) -> None:
+    """Score your own probabilities, of any framework.  balent score probs.npy -m balentacq --top 100 -o picks.csv
+
+    CSV and parquet are in long form: columns point, draw, class, probability. One pass over the file serves all
+    measures. With --top, each measure's best points come first to last; a CSV without --top has every point in order.
+    """
+    from balent import ranking, reading
+
+    with errors_in_words():
+        if example == (probs is not None):
+            raise ValueError("name one file of probabilities, or give --example; see balent score --help")
+        source = ranking.example() if probs is None else reading.read(probs, key)
+        job = ranking.Job(source, tuple(dict.fromkeys(measure)), logits, error, seed)
+        with _progress(source.pool) as advance:
+            if output is not None and top is None:
+                _write(output, job.columns, job.every_point(advance))
+            else:
+                best = job.best(min(10, source.pool) if top is None else top, advance)
+                _write(output, *best.rows()) if output else _show(best)
+        if output is not None:
+            err.print(f"wrote {output}", highlight=False)
+
+
+@contextmanager
+def _progress(total: int) -> Iterator:
+    columns = (TextColumn("scoring"), BarColumn(), MofNCompleteColumn(), TextColumn("points"), TimeRemainingColumn())
+    with Progress(*columns, console=err, transient=True, disable=not sys.stderr.isatty()) as progress:
+        task = progress.add_task("scoring", total=total)
+        yield lambda points: progress.advance(task, points)
+
+
+def _write(path: Path, header: list[str], rows: Iterator[list]) -> None:
+    """All of it or nothing: the file appears under its name when it is complete."""
+    partial = path.with_name(path.name + ".partial")
+    try:
+        with partial.open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows([header])
+            csv.writer(file).writerows(rows)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _show(best: "ranking.Ranking") -> None:  # noqa: F821
+    header, rows = best.rows()
+    table = Table(*header, box=None, header_style="bold")
+    for row in rows:
+        table.add_row(*(f"{cell:.6g}" if isinstance(cell, float) else str(cell) for cell in row))
+    out.print(table)
+    for line in best.remarks():
+        out.print(line, highlight=False, soft_wrap=True)
+
+
+@app.command(name="list")
+def list_() -> None:
+    """What there is: measures, strategies, and the kernel that serves here."""
+    from balent import kernels
+    from balent.measures import MEASURES
+    from balent.strategies import PREFIXES, STRATEGIES
+
+    with errors_in_words():
+        table = Table("measure", "what it is", box=None, header_style="bold")
+        for name, f in MEASURES.items():
+            table.add_row(name, (f.__doc__ or "").splitlines()[0])
+        out.print(table)
+        others = [name for name in STRATEGIES if name not in MEASURES] + [f"{prefix}:<measure>" for prefix in PREFIXES]
+        out.print(f"\n[bold]strategies[/]  every measure (its top k), {', '.join(others)}", highlight=False)
+        active = kernels.active()
+        how = "plain torch (no compiled kernel was built or it is turned off)" if active == "torch" else f"compiled, {active}"
+        out.print(f"[bold]kernel[/]      {how}", highlight=False)

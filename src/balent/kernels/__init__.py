@@ -1,0 +1,69 @@
+"""The compiled pass from logits to moments, where it was built, and plain torch everywhere else.
+
+Both ways give the same result; `active()` says which one serves. BALENT_KERNEL=torch turns the
+compiled one off, and BALENT_KERNEL=avx2 (or another of `levels()`) holds it to older instructions.
+"""
+
+import os
+from functools import cache
+from types import ModuleType
+
+import torch
+from torch import Tensor
+
+from balent.kernels import plain
+
+SUM_TOLERANCE = {torch.float64: 1e-5, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 2e-2}
+
+
+@cache
+def _compiled() -> ModuleType | None:
+    try:
+        from balent.kernels import _native as module
+    except ImportError:  # installed without a compiler
+        return None
+    return module
+
+
+def levels() -> list[str]:
+    """The instruction sets that the compiled kernel can use on this machine, best first."""
+    native = _compiled()
+    return native.levels() if native else []
+
+
+@cache
+def active() -> str:
+    """"torch", or the instruction set that the compiled kernel uses."""
+    asked = os.environ.get("BALENT_KERNEL")
+    if asked and asked not in ("torch", *levels()):
+        raise ValueError(f"BALENT_KERNEL={asked} is not available here; choose from {['torch', *levels()]}")
+    return asked or next(iter(levels()), "torch")
+
+
+def serves(*tensors: Tensor) -> bool:
+    """Does the compiled kernel take these?"""
+    return active() != "torch" and all(t.device.type == "cpu" and t.dtype == torch.float64 for t in tensors)
+
+
+def moments(x: Tensor, *, logits: bool) -> tuple[Tensor, Tensor, Tensor, Tensor, tuple[int, int] | None]:
+    """mean, var, within, entropy, and the first (point, draw) that is no distribution, if any."""
+    tolerance = SUM_TOLERANCE[x.dtype]
+    if x.device.type != "cpu" or active() == "torch":
+        return plain.moments(x, logits=logits, tolerance=tolerance)
+    if x.dtype not in (torch.float32, torch.float64):
+        x = x.float()
+    pool, draws, classes = x.shape
+    mean, var, within = (torch.empty(pool, classes, dtype=torch.float64) for _ in range(3))
+    entropy = torch.empty(pool, dtype=torch.float64)
+    bad = _compiled().moments(
+        x.detach(), mean, var, within, entropy, logits, tolerance, torch.get_num_threads(), active()
+    )
+    return mean, var, within, entropy, divmod(bad, draws) if bad >= 0 else None
+
+
+def plus_entropy(a: Tensor, b: Tensor, near: float) -> tuple[Tensor, bool]:
+    """The compiled `balent.beta.plus_entropy`, and whether any (a + 1, b) is within `near` of (1, 1)."""
+    a, b = torch.broadcast_tensors(a, b)
+    h = torch.empty(a.shape, dtype=torch.float64)
+    flat = (a.detach().reshape(-1), b.detach().reshape(-1), h.view(-1))
+    return h, _compiled().plus_entropy(*flat, near, torch.get_num_threads(), active())

@@ -1,0 +1,21 @@
+// What one compiled instruction set offers: the same functions for each, chosen when the module loads.
+#pragma once
+
+#include <cstdint>
+
+struct Layout {  // strides in elements
+    int64_t pool, draws, classes;
+    int64_t pool_stride, draw_stride, class_stride;
+};
+
+struct Output {
+    double *mean, *var, *within, *entropy;
+};
+
+struct Level {
+    const char* name;
+    // Points begin..end; the answer is the first bad row as point · draws + draw, or -1.
+    int64_t (*moments32)(const float*, const Layout&, const Output&, bool logits, double tolerance, int64_t, int64_t);
+    int64_t (*moments64)(const double*, const Layout&, const Output&, bool logits, double tolerance, int64_t, int64_t);
+    bool (*plus_entropy)(const double* a, const double* b, double* h, int64_t begin, int64_t end, double near);
+};

@@ -1,0 +1,36 @@
+"""The same pass in plain torch and float64: for GPUs, for installs without a compiler, and as the oracle."""
+
+import torch
+from torch import Tensor
+
+BLOCK = 1 << 22  # elements at a time: 32 MB a temporary
+
+
+def moments(
+    x: Tensor, *, logits: bool, tolerance: float
+) -> tuple[Tensor, Tensor, Tensor, Tensor, tuple[int, int] | None]:
+    """mean, var, within, entropy, and the first (point, draw) that is no distribution, if any."""
+    pool, draws, classes = x.shape
+    size = max(1, BLOCK // max(1, draws * classes))
+    blocks = [_block(x[i : i + size].double(), logits, tolerance) for i in range(0, pool, size)]
+    *parts, bad = (torch.cat(part) for part in zip(*blocks, strict=True))
+    first = bad.flatten().nonzero()[:1]
+    return *parts, divmod(int(first), draws) if len(first) else None
+
+
+def _block(x: Tensor, logits: bool, tolerance: float) -> tuple[Tensor, ...]:
+    if logits:
+        bad = ~x.logsumexp(-1).isfinite()  # a NaN, +inf, or -inf for every class
+        p = x.softmax(-1)
+    else:
+        total = x.sum(-1, keepdim=True)
+        bad = ~((total[..., 0] - 1).abs() <= tolerance) | (x < 0).any(-1)
+        p = x / total
+    mean = p.mean(1)
+    var, within = p.var(1, correction=0), (p * (1 - p)).mean(1)
+    top = mean.argmax(-1, keepdim=True)
+    rest = p.scatter(-1, top.unsqueeze(1).expand(-1, p.shape[1], -1), 0).sum(-1)  # 1 - p of the top class, exact
+    var = var.scatter(-1, top, rest.var(1, correction=0).unsqueeze(-1))
+    within = within.scatter(-1, top, (rest * (1 - rest)).mean(1).unsqueeze(-1))
+    entropy = torch.special.entr(p).sum(-1).mean(1)
+    return mean, var, within, entropy, bad

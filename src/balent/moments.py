@@ -1,0 +1,102 @@
+"""Moments: what every measure needs of the draws, and all that is ever kept of them.
+
+They are float64 whatever the draws are: BALD and BalEnt are differences, and float32 sums would
+leave little of them. A class probability of nearly 1 is known by what is missing to 1 (`rest`), the
+sum of the other classes: 1 - float32(p) has no digits left there.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from balent import checks, kernels
+from balent.types import Array, ByClass, Indices, Scores
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Moments of n draws at each point of a pool. `a + b` merges draws, `m[2:5]` slices the pool.
+
+    The variance of "the label is c" has two parts, E[P](1 - E[P]) = within + var: what each function
+    doubts by itself, and what the functions disagree on.
+
+    >>> m = Moments.of(torch.tensor([[[0.9, 0.1], [0.5, 0.5]]]))  # 1 point, 2 draws, 2 classes
+    >>> m.mean, m.var
+    (tensor([[0.7000, 0.3000]], dtype=torch.float64), tensor([[0.0400, 0.0400]], dtype=torch.float64))
+    """
+
+    n: int  # draws
+    mean: ByClass  # E[P]
+    var: ByClass  # Var P, the population variance: a Beta with it always exists
+    within: ByClass  # E[P(1 - P)]
+    entropy: Scores  # E_ω H(Y|ω), the mean entropy of the draws
+
+    @classmethod
+    def of(cls, draws: Array, *, logits: bool = False, positions: Indices | None = None) -> "Moments":
+        """The moments of probabilities, or of logits, [pool, draws, classes] in any memory layout.
+
+        `positions` are what errors call the points, where these are a part of a larger pool.
+        """
+        [m] = cls.groups(draws, 1, logits=logits, positions=positions)
+        return m
+
+    @classmethod
+    def groups(
+        cls, draws: Array, count: int = 2, *, logits: bool = False, positions: Indices | None = None
+    ) -> "list[Moments]":
+        """The moments of `count` groups of draws, whose sum are those of all: for standard errors.
+
+        Draw k goes to group k mod count.
+        """
+        x = checks.draws(draws)
+        checks.enough_draws(x.shape[1], count)
+        found = []
+        for first in range(count):
+            part = x[:, first::count]
+            *parts, bad = kernels.moments(part, logits=logits)
+            if bad is not None:
+                raise checks.bad_row(x, bad[0], first + bad[1] * count, logits=logits, positions=positions)
+            found.append(cls(part.shape[1], *parts))
+        return found
+
+    @classmethod
+    def cat(cls, blocks: "Iterable[Moments]") -> "Moments":
+        """One after the other, along the pool."""
+        blocks = list(blocks)
+        if len({m.n for m in blocks}) != 1:
+            raise ValueError(
+                f"blocks of a pool must have the same number of draws, but have {sorted({m.n for m in blocks})}; "
+                "use + to merge draws of the same points"
+            )
+        return cls(blocks[0].n, *(torch.cat([getattr(m, f.name) for m in blocks]) for f in fields(cls)[1:]))
+
+    @cached_property
+    def rest(self) -> ByClass:
+        """1 - E[P], exact near 0 as well: E[P](1 - E[P]) = within + var, over E[P]."""
+        return torch.where(self.mean > 0.5, (self.within + self.var) / self.mean, 1 - self.mean)
+
+    def __add__(self, other: "Moments") -> "Moments":
+        """Chan, Golub & LeVeque (1983): exact where E[P²] - E[P]² would cancel."""
+        if self.mean.shape != other.mean.shape:
+            raise ValueError(
+                f"only moments of the same points add up, but their shapes are {tuple(self.mean.shape)} and "
+                f"{tuple(other.mean.shape)}; use Moments.cat to put blocks of a pool together"
+            )
+        n = self.n + other.n
+        share, delta = other.n / n, other.mean - self.mean
+        return Moments(
+            n,
+            self.mean + share * delta,
+            self.var + share * (other.var - self.var) + share * (1 - share) * delta.square(),
+            self.within + share * (other.within - self.within),
+            self.entropy + share * (other.entropy - self.entropy),
+        )
+
+    def __len__(self) -> int:
+        return len(self.mean)
+
+    def __getitem__(self, points: "slice | Tensor") -> "Moments":
+        return Moments(self.n, self.mean[points], self.var[points], self.within[points], self.entropy[points])

@@ -1,0 +1,125 @@
+"""Scores and picks for probabilities from any framework, and how far they can be trusted.
+
+A score is estimated from finitely many draws; another set of draws gives another score. The
+standard error is a jackknife over groups of draws; the stability of a top-K is the share of picks
+that two halves of the draws agree on.
+"""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import torch
+from torch import Generator, Tensor
+
+from balent import checks
+from balent.draws import Draws
+from balent.measures import MEASURES, random
+from balent.moments import Moments
+from balent.strategies import Best, TopK, strategy
+from balent.types import Array, Measure, Picks, Scores
+
+GROUPS = 10  # of draws, for a standard error
+
+
+def score(
+    draws: Array, measure: str | Measure = "balentacq", *, logits: bool = False, with_error: bool = False, seed: int = 0
+) -> Array | tuple[Array, Array]:
+    """What a label is worth at each point of draws [pool, draws, classes], as the same kind of array.
+
+    `with_error` returns (scores, errors): the Monte-Carlo standard error of each score.
+
+    >>> import numpy as np
+    >>> score(np.array([[[0.9, 0.1], [0.5, 0.5]], [[0.7, 0.3], [0.7, 0.3]]]), "bald").round(4)
+    array([0.1017, 0.    ])
+    """
+    named = checks.lookup(MEASURES, measure, "measure") if isinstance(measure, str) else measure
+    f = bound(named, Generator().manual_seed(seed))
+    parts = [scored(m, f) if with_error else (f(m[0]),) for _, m in moments(draws, logits, GROUPS if with_error else 1)]
+    results = tuple(_like(draws, torch.cat(part)) for part in zip(*parts, strict=True))
+    return (results[0], results[1]) if with_error else results[0]
+
+
+def select(
+    draws: Array, measure: str | Measure = "balentacq", k: int = 1, *, logits: bool = False, seed: int = 0
+) -> Picks:
+    """The k points to label next, best first, ties by position; a measure or any strategy by name.
+
+    For the top k of a measure, `stability` says which share of the picks two halves of the draws agree on.
+
+    >>> import numpy as np
+    >>> select(np.array([[[0.7, 0.3], [0.7, 0.3]], [[0.9, 0.1], [0.5, 0.5]]]), "bald", k=1).indices
+    array([1])
+    """
+    chosen = strategy(measure) if isinstance(measure, str) else TopK(measure)
+    checks.batch_size(k, len(checks.draws(draws)))
+    if isinstance(chosen, TopK) and draws.shape[1] > 1:
+        picks = _stable_top_k(draws, chosen.measure, k, logits)
+    else:
+        source = Draws(draws, logits=logits)
+        picks = chosen(source, np.arange(len(source)), k, generator=Generator().manual_seed(seed))
+    return Picks(_like(draws, picks.indices), _like(draws, picks.scores), picks.stability)
+
+
+def moments(draws: Array, logits: bool, groups: int = 1) -> Iterator[tuple[Tensor, list[Moments]]]:
+    """Positions and the moments of groups of draws, a block of the pool at a time."""
+    x = checks.draws(draws)
+    if groups > 1:
+        checks.enough_draws(x.shape[1], 2)
+    size = Draws(x).block
+    for start in range(0, len(x), size):
+        block = x[start : start + size]
+        positions = torch.arange(start, start + len(block))
+        yield positions, Moments.groups(block, min(groups, x.shape[1]), logits=logits, positions=positions)
+
+
+def scored(groups: list[Moments], measure: Callable[[Moments], Scores]) -> tuple[Scores, Scores]:
+    """Scores of all draws, and their standard errors by the jackknife over groups (Quenouille, 1956).
+
+        se² = (g - 1)/g Σ_i (s_i - s̄)²,  s_i the score without group i
+    """
+    total = merged(groups)
+    if isinstance(measure, Seeded):  # does not depend on the draws
+        return measure(total), torch.zeros_like(total.entropy)
+    without = torch.stack([measure(merged(groups[:i] + groups[i + 1 :])) for i in range(len(groups))])
+    return measure(total), without.std(0, correction=0) * (len(groups) - 1) ** 0.5
+
+
+def merged(groups: list[Moments]) -> Moments:
+    total = groups[0]
+    for m in groups[1:]:
+        total = total + m
+    return total
+
+
+def stability(halves: list[Best]) -> float:
+    """The share of the k best that two halves of the draws agree on."""
+    one, other = (best.positions for best in halves)
+    return float(torch.isin(one, other).double().mean())
+
+
+def _stable_top_k(draws: Array, measure: Measure, k: int, logits: bool) -> Picks:
+    best, halves = Best(k), [Best(k), Best(k)]
+    for positions, parts in moments(draws, logits, groups=2):
+        best.add(measure(merged(parts)), positions)
+        for half, m in zip(halves, parts, strict=True):
+            half.add(measure(m), positions)
+    return Picks(best.positions, best.scores, stability(halves))
+
+
+class Seeded:
+    """The random measure with its generator: the only one that is no function of the draws."""
+
+    def __init__(self, generator: Generator) -> None:
+        self.generator = generator
+
+    def __call__(self, m: Moments) -> Scores:
+        return random(m, generator=self.generator)
+
+
+def bound(measure: Measure, generator: Generator) -> Callable[[Moments], Scores]:
+    """The measure, and if it is the random one, its generator with it."""
+    return Seeded(generator) if measure is random else measure
+
+
+def _like(given: Array, result: Array) -> Array:
+    return result.numpy() if isinstance(given, np.ndarray) and isinstance(result, Tensor) else result

@@ -1,0 +1,54 @@
+"""The k best after noise: high scores are likely, not certain, so that a batch is not all alike.
+
+The Gumbel trick: the k largest of β·log(key) + Gumbel(0, 1) are k draws without replacement in
+proportion to key^β (Kirsch et al., 2023). β = 0 picks at random, β → ∞ picks the top k.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Generator, Tensor
+
+from balent import checks, measures
+from balent.strategies.blocks import blocks
+from balent.strategies.top_k import Best
+from balent.types import Measure, Picks, Sampled
+
+SIGNED = (measures.balent, measures.neg_balent, measures.mjent, measures.mjentacq, measures.balentacq_released,
+          measures.posterior_uncertainty)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Power:
+    """k points drawn without replacement, in proportion to a positive key of the measure to the power beta."""
+
+    measure: Measure
+    beta: float = 1.0
+
+    def __call__(self, sampled: Sampled, pool: Sequence[Any], k: int, *, generator: Generator) -> Picks:
+        checks.batch_size(k, len(pool))
+        best = Best(k)
+        for batch, positions in blocks(sampled, pool):
+            log = log_key(self.measure, self.measure(sampled.moments(batch, positions)))
+            best.add(self.beta * log.cpu() + gumbel(len(log), generator), positions)
+        return best.picks()
+
+
+def log_key(measure: Measure, scores: Tensor) -> Tensor:
+    """The logarithm of a positive number in the order of the scores.
+
+    That is the score itself where no score is negative; a score of 0 comes last. BalEntAcq has
+    1 / BalEnt above zero and 1 / (1 - BalEnt) below. Other signed measures have sign(s) log(1 + |s|).
+    """
+    if measure is measures.balentacq:
+        return torch.where(scores > 0, scores.log(), -torch.log1p(-scores))
+    if measure in SIGNED:
+        return scores.sign() * torch.log1p(scores.abs())
+    return scores.log()
+
+
+def gumbel(n: int, generator: Generator) -> Tensor:
+    """n draws of Gumbel(0, 1), as -log of Exponential(1)."""
+    return -torch.empty(n, dtype=torch.float64).exponential_(generator=generator).log()

@@ -1,0 +1,49 @@
+"""The k best points by a measure, from a stream of blocks: memory for k points, whatever the pool."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Generator, Tensor
+
+from balent import checks
+from balent.strategies.blocks import blocks
+from balent.types import Measure, Picks, Sampled
+
+
+@dataclass
+class Best:
+    """The k best of all scores seen so far. Ties go to the smaller position, in whatever order blocks come."""
+
+    k: int
+    scores: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.float64))
+    positions: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.int64))
+
+    def add(self, scores: Tensor, positions: Tensor) -> None:
+        """Scores of the points at these positions."""
+        checks.no_nan(scores, positions)
+        full = len(self.scores) == self.k
+        hopeful = scores >= self.scores[-1].to(scores.device) if full else torch.ones_like(scores, dtype=torch.bool)
+        scores = torch.cat([self.scores, scores[hopeful].to("cpu", torch.float64)])
+        positions = torch.cat([self.positions, positions[hopeful.cpu()]])
+        by_position = positions.argsort()
+        order = by_position[scores[by_position].argsort(descending=True, stable=True)][: self.k]
+        self.scores, self.positions = scores[order], positions[order]
+
+    def picks(self) -> Picks:
+        return Picks(self.positions, self.scores)
+
+
+@dataclass(frozen=True)
+class TopK:
+    """The k points of the largest scores, best first."""
+
+    measure: Measure
+
+    def __call__(self, sampled: Sampled, pool: Sequence[Any], k: int, *, generator: Generator) -> Picks:
+        checks.batch_size(k, len(pool))
+        best = Best(k)
+        for batch, positions in blocks(sampled, pool):
+            best.add(self.measure(sampled.moments(batch, positions)), positions)
+        return best.picks()

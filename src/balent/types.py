@@ -1,0 +1,61 @@
+"""The words of balent as types: axes, tensors, and the protocols that parts plug into.
+
+Pool first, classes last, draws between, always: so `.sum(-1)` is over classes and `.mean(1)` over
+draws. Shapes are checked while the tests run, and cost nothing in production.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Float, Int
+from torch import Generator, Tensor
+
+if TYPE_CHECKING:
+    from balent.moments import Moments
+
+# pool: points that wait for a label | draws: functions drawn from the posterior | classes
+Draws = Float[Tensor, "pool draws classes"]  # p(y = c | x, w_k): sums to 1 over classes
+ByClass = Float[Tensor, "pool classes"]  # one number for each point and class
+Scores = Float[Tensor, " pool"]  # the larger, the more worth a label
+Indices = Int[Tensor, " chosen"]  # positions in the pool, best first
+Array = Tensor | np.ndarray  # what a person hands in; answers come back as the same kind
+
+
+@dataclass(frozen=True)
+class Picks:
+    """The points to label next, best first. Unpacks as `indices, scores = picks`.
+
+    stability is the share of the picks that two halves of the draws agree on (None: not known).
+    """
+
+    indices: Array
+    scores: Array
+    stability: float | None = None
+
+    def __iter__(self) -> Iterator[Array]:
+        return iter((self.indices, self.scores))
+
+
+class Measure(Protocol):
+    """How much is a label worth at each point?  A pure function of the moments of its draws."""
+
+    def __call__(self, m: "Moments", /) -> Scores: ...
+
+
+@runtime_checkable
+class Sampled(Protocol):
+    """Functions drawn from the posterior, fixed, evaluated together on a batch of points."""
+
+    def __call__(self, batch: Any, positions: Indices | None = None) -> Draws: ...
+    def moments(self, batch: Any, positions: Indices | None = None) -> "Moments": ...
+
+
+@runtime_checkable
+class Strategy(Protocol):
+    """Which k points of the pool to label next?"""
+
+    def __call__(
+        self, sampled: Sampled, pool: Sequence[Any], k: int, *, generator: Generator
+    ) -> Picks: ...
