@@ -15,8 +15,6 @@ import math
 import torch
 from torch import Tensor
 
-from balent import kernels
-
 STEPS = 10  # from here on Stirling's series is exact to 1e-17 with these eight terms
 BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
 DIGAMMA = [b / (2 * k) for k, b in enumerate(BERNOULLI, 1)]  # ψ(x) = ln x - 1/2x - Σ D_k x^-2k
@@ -51,9 +49,9 @@ def plus_entropy(a: Tensor, b: Tensor) -> Tensor:
     >>> plus_entropy(torch.tensor([1.0, 1e7]), torch.tensor([2.0, 1e7]))
     tensor([-0.0901, -7.3317])
     """
-    h, any_near = kernels.plus_entropy(a, b, NEAR) if kernels.serves(a, b) else (_entropy_by_series(a, b), True)
-    near = any_near and (a < NEAR) & ((b - 1).abs() < NEAR)
-    return torch.where(near, _entropy_near_uniform(a, b - 1), h) if any_near else h
+    near = (a < NEAR) & ((b - 1).abs() < NEAR)
+    h = _entropy_by_series(a, b)
+    return torch.where(near, _entropy_near_uniform(a, b - 1), h) if near.any() else h
 
 
 def _entropy_by_series(a: Tensor, b: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Generator, Tensor
 
-from balent import beta
+from balent import beta, kernels
 from balent.moments import Moments
 from balent.types import ByClass, Measure, Scores
 
@@ -49,9 +49,9 @@ def entropy(m: Moments) -> Scores:
     tensor([0.6931], dtype=torch.float64)
     """
     top, index = m.mean.max(-1, keepdim=True)
-    doubt = m.rest.gather(-1, index)  # log1p(-doubt) has digits where log(top) has none
-    surprise = torch.where(top > 0.5, -top * torch.log1p(-doubt), torch.special.entr(top))
-    return torch.special.entr(m.mean).scatter(-1, index, surprise).sum(-1)
+    doubt = (m.within.gather(-1, index) + m.var.gather(-1, index)) / top  # 1 - top, of which log1p loses no digit
+    log = m.mean.clamp(min=torch.finfo(m.mean.dtype).tiny).log()  # 0 log 0 = 0
+    return -torch.linalg.vecdot(m.mean, log.scatter(-1, index, torch.where(top > 0.5, torch.log1p(-doubt), top.log())))
 
 
 def aleatoric(m: Moments) -> Scores:
@@ -78,7 +78,8 @@ def variation_ratio(m: Moments) -> Scores:
 @once
 def posterior_uncertainty(m: Moments) -> Scores:
     """U = Σ_c E[P_c] h(P_c⁺) <= 0: the entropy of a class probability after its class was seen."""
-    return (m.mean * beta.plus_entropy(*_betas(m))).sum(-1)
+    compiled = kernels.posterior_uncertainty(m.mean, m.var, m.within, m.n, beta.NEAR)
+    return (m.mean * beta.plus_entropy(*_betas(m))).sum(-1) if compiled is None else compiled
 
 
 def mjent(m: Moments) -> Scores:

@@ -40,11 +40,6 @@ def active() -> str:
     return asked or next(iter(levels()), "torch")
 
 
-def serves(*tensors: Tensor) -> bool:
-    """Does the compiled kernel take these?"""
-    return active() != "torch" and all(t.device.type == "cpu" and t.dtype == torch.float64 for t in tensors)
-
-
 def moments(x: Tensor, *, logits: bool) -> tuple[Tensor, Tensor, Tensor, Tensor, tuple[int, int] | None]:
     """mean, var, within, entropy, and the first (point, draw) that is no distribution, if any."""
     tolerance = SUM_TOLERANCE[x.dtype]
@@ -61,9 +56,11 @@ def moments(x: Tensor, *, logits: bool) -> tuple[Tensor, Tensor, Tensor, Tensor,
     return mean, var, within, entropy, divmod(bad, draws) if bad >= 0 else None
 
 
-def plus_entropy(a: Tensor, b: Tensor, near: float) -> tuple[Tensor, bool]:
-    """The compiled `balent.beta.plus_entropy`, and whether any (a + 1, b) is within `near` of (1, 1)."""
-    a, b = torch.broadcast_tensors(a, b)
-    h = torch.empty(a.shape, dtype=torch.float64)
-    flat = (a.detach().reshape(-1), b.detach().reshape(-1), h.view(-1))
-    return h, _compiled().plus_entropy(*flat, near, torch.get_num_threads(), active())
+def posterior_uncertainty(mean: Tensor, var: Tensor, within: Tensor, n: int, near: float) -> Tensor | None:
+    """Σ_c E[P_c] h(P_c⁺), compiled; None where that does not serve, or a Beta is within `near` of Beta(1, 1)."""
+    if active() == "torch" or mean.device.type != "cpu" or mean.dtype != torch.float64:
+        return None
+    u = torch.empty(len(mean), dtype=torch.float64)
+    parts = (part.detach().contiguous() for part in (mean, var, within))
+    good = _compiled().posterior_uncertainty(*parts, u, 1 / n, near, torch.get_num_threads(), active())
+    return u if good else None

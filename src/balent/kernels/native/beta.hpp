@@ -1,6 +1,7 @@
-// h(P+), the entropy of Beta(a + 1, b): `balent.beta._entropy_by_series` to the letter, in registers.
+// U = Σ_c E[P_c] h(P_c+): `beta.fit` and `beta._entropy_by_series` of balent to the letter, in registers.
 #pragma once
 
+#include "level.hpp"
 #include "simd.hpp"
 
 namespace {
@@ -35,29 +36,46 @@ inline Vec<double> plus_entropy(Vec<double> a, Vec<double> b) {
     return log_gamma_part(a + 1.0, 1) + log_gamma_part(b, 1) - log_gamma_part(a + 1.0 + b, 2) + kHalfLog2PiE;
 }
 
-// True where any lies so near Beta(1, 1) that the caller should put its Taylor series there.
-bool plus_entropy_range(const double* a, const double* b, double* h, int64_t begin, int64_t end, double near) {
+inline Vec<double> smaller(Vec<double> x, Vec<double> y) { return x < y ? x : y; }
+inline Vec<double> larger(Vec<double> x, Vec<double> y) { return x > y ? x : y; }
+
+// E[P] h(P+) of each class; `near` gathers those so near Beta(1, 1) that the entropy loses its relative accuracy.
+inline Vec<double> weighted_entropy(Vec<double> mean, Vec<double> var, Vec<double> within, double floor, double width,
+                                    Int<double>& near) {
+    constexpr double eps = 2.220446049250313e-16;
+    const Vec<double> tiny = all<double>(Traits<double>::tiny), large = 1.0 / tiny;
+    const Vec<double> rest = mean > 0.5 ? (within + var) / mean : 1.0 - mean;
+    const Vec<double> least = eps * smaller(mean, rest), spread = larger(var, least * least);
+    const Vec<double> ratio = spread > 0.0 ? within / spread : large;
+    const Vec<double> total = smaller(larger(ratio, all<double>(floor)), large);
+    const Vec<double> a = mean * total, b = larger(rest, tiny) * total;
+    near |= (a < width) & (b > 1 - width) & (b < 1 + width);
+    return mean * plus_entropy(a, b);
+}
+
+// U of points begin..end; false where a class is near Beta(1, 1), and the caller should take the careful way.
+bool posterior_range(const Output& m, double* u, int64_t classes, double floor, double width, int64_t begin,
+                     int64_t end) {
     constexpr int L = lanes<double>;
-    Int<double> found{};
-    const auto block = [&](const double* pa, const double* pb, double* ph) {
-        const Vec<double> va = load(pa), vb = load(pb);
-        found |= (va < near) & (vb > 1 - near) & (vb < 1 + near);
-        store<double>(ph, plus_entropy(va, vb));
-    };
-    int64_t i = begin;
-    for (; i + L <= end; i += L) block(a + i, b + i, h + i);
-    if (i < end) {
-        double last_a[L], last_b[L], last_h[L];
-        for (int k = 0; k < L; ++k) {
-            last_a[k] = i + k < end ? a[i + k] : 1;
-            last_b[k] = i + k < end ? b[i + k] : 9;
+    Int<double> near{};
+    for (int64_t point = begin; point < end; ++point) {
+        const double *mean = m.mean + point * classes, *var = m.var + point * classes,
+                     *within = m.within + point * classes;
+        Vec<double> total{};
+        int64_t c = 0;
+        for (; c + L <= classes; c += L)
+            total += weighted_entropy(load(mean + c), load(var + c), load(within + c), floor, width, near);
+        if (c < classes) {  // beyond the last class: mean 0, which adds nothing
+            double last[3][L] = {};
+            for (int i = 0; c + i < classes; ++i)
+                last[0][i] = mean[c + i], last[1][i] = var[c + i], last[2][i] = within[c + i];
+            total += weighted_entropy(load(last[0]), load(last[1]), load(last[2]), floor, width, near);
         }
-        block(last_a, last_b, last_h);
-        for (int k = 0; i + k < end; ++k) h[i + k] = last_h[k];
+        u[point] = sum<double>(total);
     }
     bool any = false;
-    for (int k = 0; k < L; ++k) any |= found[k] != 0;
-    return any;
+    for (int i = 0; i < L; ++i) any |= near[i] != 0;
+    return !any;
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <atomic>
 #include <functional>
@@ -25,7 +27,6 @@ namespace {
 using In = nb::ndarray<nb::ro, nb::ndim<3>, nb::device::cpu>;
 using Matrix = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Column = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using ColumnIn = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 // The instruction sets that were compiled and run here, best first.
 std::vector<const Level*> levels() {
@@ -46,26 +47,40 @@ const Level& level(const std::string& name) {
     throw nb::value_error(("no instruction set " + name + " here").c_str());
 }
 
+// Runs body() on so many threads at once. Torch's own threads are taken where its OpenMP is loaded: they
+// wait for work in a busy loop, and would fight for the cores with threads of ours.
+void on_threads(int threads, const std::function<void()>& body) {
+    using Fork = void (*)(void (*)(void*), void*, unsigned, unsigned);
+    static const Fork fork = reinterpret_cast<Fork>(dlsym(RTLD_DEFAULT, "GOMP_parallel"));
+    const auto call = [](void* f) { (*static_cast<const std::function<void()>*>(f))(); };
+    if (threads <= 1) return body();
+    if (fork) return fork(call, const_cast<void*>(static_cast<const void*>(&body)), unsigned(threads), 0);
+    std::vector<std::thread> others;
+    for (int i = 1; i < threads; ++i) others.emplace_back(body);
+    body();
+    for (auto& t : others) t.join();
+}
+
 // Runs work(begin, end) over 0..size in grains, on as many threads as there is work for.
 void parallel(int64_t size, int64_t grain, int threads, const std::function<void(int64_t, int64_t)>& work) {
     std::atomic<int64_t> next{0};
-    auto loop = [&] {
+    on_threads(int(std::min<int64_t>(threads, (size + grain - 1) / grain)), [&] {
         for (int64_t begin; (begin = next.fetch_add(grain)) < size;) work(begin, std::min(begin + grain, size));
-    };
-    std::vector<std::thread> others;
-    for (int64_t i = 1; i < std::min<int64_t>(threads, (size + grain - 1) / grain); ++i) others.emplace_back(loop);
-    loop();
-    for (auto& t : others) t.join();
+    });
+}
+
+void check_shapes(std::initializer_list<Matrix> matrices, const Column& column, int64_t pool, int64_t classes) {
+    for (const Matrix& m : matrices)
+        if (int64_t(m.shape(0)) != pool || int64_t(m.shape(1)) != classes)
+            throw nb::value_error("mean, var and within must be [pool, classes]");
+    if (int64_t(column.shape(0)) != pool) throw nb::value_error("entropies must be [pool]");
 }
 
 int64_t moments(In x, Matrix mean, Matrix var, Matrix within, Column entropy, bool logits, double tolerance,
                 int threads, const std::string& name) {
     const Layout in{int64_t(x.shape(0)), int64_t(x.shape(1)), int64_t(x.shape(2)),
                     x.stride(0),         x.stride(1),         x.stride(2)};
-    for (const Matrix& m : {mean, var, within})
-        if (int64_t(m.shape(0)) != in.pool || int64_t(m.shape(1)) != in.classes)
-            throw nb::value_error("outputs must be [pool, classes]");
-    if (int64_t(entropy.shape(0)) != in.pool) throw nb::value_error("entropy must be [pool]");
+    check_shapes({mean, var, within}, entropy, in.pool, in.classes);
     const bool is32 = x.dtype() == nb::dtype<float>();
     if (!is32 && x.dtype() != nb::dtype<double>()) throw nb::type_error("draws must be float32 or float64");
     const Output out{mean.data(), var.data(), within.data(), entropy.data()};
@@ -84,18 +99,19 @@ int64_t moments(In x, Matrix mean, Matrix var, Matrix within, Column entropy, bo
     return first_bad == INT64_MAX ? -1 : first_bad.load();
 }
 
-bool plus_entropy(ColumnIn a, ColumnIn b, Column h, double near, int threads, const std::string& name) {
-    if (a.shape(0) != b.shape(0) || a.shape(0) != h.shape(0)) throw nb::value_error("a, b and h must have one length");
+bool posterior_uncertainty(Matrix mean, Matrix var, Matrix within, Column u, double floor, double width, int threads,
+                           const std::string& name) {
+    const int64_t pool = int64_t(mean.shape(0)), classes = int64_t(mean.shape(1));
+    check_shapes({mean, var, within}, u, pool, classes);
+    const Output m{mean.data(), var.data(), within.data(), nullptr};
+    double* to = u.data();
     const Level& l = level(name);
-    const double *pa = a.data(), *pb = b.data();
-    double* ph = h.data();
-    const int64_t size = int64_t(a.shape(0));
-    std::atomic<bool> found{false};
+    std::atomic<bool> good{true};
     nb::gil_scoped_release release;
-    parallel(size, 8192, threads, [&](int64_t begin, int64_t end) {
-        if (l.plus_entropy(pa, pb, ph, begin, end, near)) found = true;
+    parallel(pool, std::max<int64_t>(1, 4000 / classes), threads, [&](int64_t begin, int64_t end) {
+        if (!l.posterior(m, to, classes, floor, width, begin, end)) good = false;
     });
-    return found;
+    return good;
 }
 
 }  // namespace
@@ -109,6 +125,7 @@ NB_MODULE(_native, m) {
     m.def("moments", &moments, "x"_a, "mean"_a, "var"_a, "within"_a, "entropy"_a, "logits"_a, "tolerance"_a,
           "threads"_a, "level"_a,
           "Fill mean, var, within and entropy; return the first bad row as point * draws + draw, or -1.");
-    m.def("plus_entropy", &plus_entropy, "a"_a, "b"_a, "h"_a, "near"_a, "threads"_a, "level"_a,
-          "Fill h with the entropy of Beta(a + 1, b); is any (a + 1, b) within `near` of (1, 1)?");
+    m.def("posterior_uncertainty", &posterior_uncertainty, "mean"_a, "var"_a, "within"_a, "u"_a, "floor"_a, "width"_a,
+          "threads"_a, "level"_a,
+          "Fill u with the sum over classes of mean h(P+); false where a Beta is within `width` of Beta(1, 1).");
 }

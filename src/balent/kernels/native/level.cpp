@@ -9,4 +9,4 @@
 
 extern const Level BALENT_NAME(BALENT_LEVEL);
 const Level BALENT_NAME(BALENT_LEVEL) = {BALENT_TEXT(BALENT_LEVEL), moments_range<float>, moments_range<double>,
-                                         plus_entropy_range};
+                                         posterior_range};

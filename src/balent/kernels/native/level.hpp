@@ -8,7 +8,7 @@ struct Layout {  // strides in elements
     int64_t pool_stride, draw_stride, class_stride;
 };
 
-struct Output {
+struct Output {  // [pool, classes] three times, and [pool]
     double *mean, *var, *within, *entropy;
 };
 
@@ -17,5 +17,5 @@ struct Level {
     // Points begin..end; the answer is the first bad row as point · draws + draw, or -1.
     int64_t (*moments32)(const float*, const Layout&, const Output&, bool logits, double tolerance, int64_t, int64_t);
     int64_t (*moments64)(const double*, const Layout&, const Output&, bool logits, double tolerance, int64_t, int64_t);
-    bool (*plus_entropy)(const double* a, const double* b, double* h, int64_t begin, int64_t end, double near);
+    bool (*posterior)(const Output&, double* u, int64_t classes, double floor, double width, int64_t, int64_t);
 };

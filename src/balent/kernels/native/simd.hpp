@@ -23,7 +23,7 @@ template <class T> struct Traits;
 template <> struct Traits<float> {
     typedef float Vec __attribute__((vector_size(BALENT_BYTES)));
     typedef int32_t Int __attribute__((vector_size(BALENT_BYTES)));
-    static constexpr int mantissa = 23, exp_terms = 7, log_terms = 5;
+    static constexpr int mantissa = 23, exp_terms = 6, log_terms = 5;
     static constexpr float magic = 12582912.0f;  // 1.5·2^23: adding it rounds to a whole number
     static constexpr float ln2_high = 0.693359375f, ln2_low = -2.12194440e-4f;
     static constexpr float lowest = -88.0f;  // 2^-127 has no bits left: exp of this and less is 0
