@@ -18,7 +18,7 @@ from balent.types import Array, Indices
 Entry = TypeVar("Entry")
 
 
-def draws(x: Array) -> Tensor:
+def draws(x: object) -> Tensor:
     """As a tensor [pool, draws, classes] of floating-point numbers, none of them empty."""
     if not isinstance(x, np.ndarray | Tensor):
         raise TypeError(f"draws must be a numpy array or a torch tensor, but came as {type(x).__name__}")
@@ -82,7 +82,7 @@ def enough_draws(came: int, wanted: int) -> None:
         raise ValueError(f"a Monte-Carlo error needs at least {wanted} draws, but came {came}; draw more functions")
 
 
-def batch_size(k: int, pool: int) -> None:
+def batch_size(k: object, pool: int) -> None:
     if isinstance(k, bool) or not isinstance(k, int | np.integer):
         raise TypeError(f"k must be a whole number of points, but is {k!r}")
     if not 1 <= k <= pool:

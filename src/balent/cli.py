@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -28,7 +29,7 @@ def errors_in_words() -> Iterator[None]:
     try:
         yield
     except (ValueError, TypeError, OSError) as error:
-        err.print(f"[bold red]error:[/] {error}", highlight=False, soft_wrap=True)
+        err.print(f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
         raise typer.Exit(2) from None
 
 
@@ -63,7 +64,7 @@ def score(
                 best = job.best(min(10, source.pool) if top is None else top, advance)
                 _write(output, *best.rows()) if output else _show(best)
         if output is not None:
-            err.print(f"wrote {output}", highlight=False)
+            err.print(f"wrote {escape(str(output))}", highlight=False, soft_wrap=True)
 
 
 @contextmanager
@@ -90,7 +91,7 @@ def _show(best: "ranking.Ranking") -> None:  # noqa: F821
     header, rows = best.rows()
     table = Table(*header, box=None, header_style="bold")
     for row in rows:
-        table.add_row(*(f"{cell:.6g}" if isinstance(cell, float) else str(cell) for cell in row))
+        table.add_row(*(f"{cell:.6g}" if isinstance(cell, float) else escape(str(cell)) for cell in row))
     out.print(table)
     for line in best.remarks():
         out.print(line, highlight=False, soft_wrap=True)

@@ -41,6 +41,21 @@ def random(m: Moments, *, generator: Generator | None = None) -> Scores:
     return torch.rand(len(m), dtype=m.mean.dtype, generator=generator).to(m.mean.device)
 
 
+class Seeded:
+    """The random measure with its generator: the only one that is no function of the draws."""
+
+    def __init__(self, generator: Generator | None) -> None:
+        self.generator = generator
+
+    def __call__(self, m: Moments) -> Scores:
+        return random(m, generator=self.generator)
+
+
+def bound(measure: Measure, generator: Generator | None) -> Measure:
+    """The measure, and if it is the random one, its generator with it."""
+    return Seeded(generator) if measure is random else measure
+
+
 @once
 def entropy(m: Moments) -> Scores:
     """H(Y) = -Σ_c E[P_c] log E[P_c], the entropy of the label: also the expected cross-entropy loss.
@@ -51,7 +66,7 @@ def entropy(m: Moments) -> Scores:
     top, index = m.mean.max(-1, keepdim=True)
     doubt = (m.within.gather(-1, index) + m.var.gather(-1, index)) / top  # 1 - top, of which log1p loses no digit
     log = m.mean.clamp(min=torch.finfo(m.mean.dtype).tiny).log()  # 0 log 0 = 0
-    return -torch.linalg.vecdot(m.mean, log.scatter(-1, index, torch.where(top > 0.5, torch.log1p(-doubt), top.log())))
+    return -(m.mean * log.scatter_(-1, index, torch.where(top > 0.5, torch.log1p(-doubt), top.log()))).sum(-1)
 
 
 def aleatoric(m: Moments) -> Scores:
@@ -78,8 +93,8 @@ def variation_ratio(m: Moments) -> Scores:
 @once
 def posterior_uncertainty(m: Moments) -> Scores:
     """U = Σ_c E[P_c] h(P_c⁺) <= 0: the entropy of a class probability after its class was seen."""
-    compiled = kernels.posterior_uncertainty(m.mean, m.var, m.within, m.n, beta.NEAR)
-    return (m.mean * beta.plus_entropy(*_betas(m))).sum(-1) if compiled is None else compiled
+    terms = kernels.posterior_terms(m.mean, m.var, m.within, m.n, beta.NEAR)
+    return (m.mean * beta.plus_entropy(*_betas(m)) if terms is None else terms).sum(-1)
 
 
 def mjent(m: Moments) -> Scores:
@@ -200,8 +215,9 @@ def dirichlet_bald(eta: ByClass) -> Scores:
 def _weighted(m: Moments, term: Callable[[Tensor, Tensor], Tensor]) -> Scores:
     """Σ_c E[P_c] term(a_c, b_c)."""
     a, b = _betas(m)
-    a = a.clamp(min=torch.finfo(a.dtype).tiny)  # a class that never occurs has weight 0: keep its term finite
-    return (m.mean * term(a, b)).sum(-1)
+    tiny = torch.finfo(a.dtype).tiny
+    # A class that never occurs adds nothing, even where its term overflows: 0 · ∞ is 0 here.
+    return torch.where(m.mean < tiny, 0, m.mean * term(a.clamp(min=tiny), b)).sum(-1)
 
 
 def _betas(m: Moments) -> tuple[Tensor, Tensor]:

@@ -9,10 +9,10 @@ import torch
 from torch import Generator, Tensor
 
 from balent import checks
-from balent.measures import MEASURES
+from balent.measures import MEASURES, Seeded, bound
 from balent.moments import Moments
 from balent.reading import Source
-from balent.scoring import GROUPS, bound, merged, scored, stability
+from balent.scoring import GROUPS, merged, scored, stability
 from balent.strategies import Best
 from balent.types import Picks, Scores
 
@@ -74,7 +74,7 @@ class Job:
             for name, f in self.measures.items():
                 scores, *error = self._scores(f, groups)
                 best[name].add(scores, positions)
-                for half, m in zip(halves[name], parts, strict=False):
+                for half, m in zip(halves[name], [] if isinstance(f, Seeded) else parts, strict=False):
                     half.add(f(m), positions)
                 if error:
                     known = {**errors[name], **dict(zip(positions.tolist(), error[0].tolist(), strict=True))}

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
+from zipfile import BadZipFile, is_zipfile
+from zlib import error as BadCompression
 
 import numpy as np
 
@@ -74,6 +75,8 @@ def _npy(path: Path, key: str | None) -> Source:
 
 
 def _npz(path: Path, key: str | None) -> Source:
+    if not is_zipfile(path):  # numpy would take it for a pickle, and say how to load that
+        raise ValueError(f"{path} is not a readable .npz file: it is no zip archive, or a truncated one")
     try:
         with np.load(path, allow_pickle=False) as arrays:
             if key is None and len(arrays.files) != 1:
@@ -81,8 +84,12 @@ def _npz(path: Path, key: str | None) -> Source:
             name = key or arrays.files[0]
             if name not in arrays.files:
                 raise ValueError(f"{path} has no array {name!r}; {checks.nearest(name, arrays.files)}")
-            return _whole(arrays[name])
-    except (BadZipFile, EOFError, OSError) as error:
+            try:
+                array = arrays[name]
+            except ValueError as error:  # Python objects, or no header
+                raise ValueError(f"{path} holds an array {name!r} that cannot be read: {error}") from None
+            return _whole(array)
+    except (BadZipFile, BadCompression, EOFError, OSError) as error:
         raise ValueError(f"{path} is not a readable .npz file: {error}") from None
 
 
@@ -94,13 +101,15 @@ def _whole(array: np.ndarray, names: Sequence[Any] | None = None) -> Source:
 def _csv(path: Path, key: str | None) -> Source:
     with path.open(newline="", encoding="utf-8-sig") as file:
         rows = csv.reader(file)
-        header = [name.strip() for name in next(rows, [])]
-        _check_columns(path, header)
-        at = [header.index(name) for name in COLUMNS]
         try:
+            header = [name.strip() for name in next(rows, [])]
+            _check_columns(path, header)
+            at = [header.index(name) for name in COLUMNS]
             cells = [[row[i] for i in at] for row in rows if row]
         except IndexError:
             raise ValueError(f"{path} has a row of fewer cells than its header, near line {rows.line_num}") from None
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise ValueError(f"{path} is not a readable .csv file: {error}") from None
     points, draws, classes, values = zip(*cells, strict=True) if cells else ((), (), (), ())
     try:
         numbers = np.array(values, dtype=np.float64)

@@ -13,7 +13,7 @@ from torch import Generator, Tensor
 
 from balent import checks
 from balent.draws import Draws
-from balent.measures import MEASURES, random
+from balent.measures import MEASURES, Seeded, bound, random
 from balent.moments import Moments
 from balent.strategies import Best, TopK, strategy
 from balent.types import Array, Measure, Picks, Scores
@@ -52,7 +52,7 @@ def select(
     """
     chosen = strategy(measure) if isinstance(measure, str) else TopK(measure)
     checks.batch_size(k, len(checks.draws(draws)))
-    if isinstance(chosen, TopK) and draws.shape[1] > 1:
+    if isinstance(chosen, TopK) and chosen.measure is not random and draws.shape[1] > 1:
         picks = _stable_top_k(draws, chosen.measure, k, logits)
     else:
         source = Draws(draws, logits=logits)
@@ -104,21 +104,6 @@ def _stable_top_k(draws: Array, measure: Measure, k: int, logits: bool) -> Picks
         for half, m in zip(halves, parts, strict=True):
             half.add(measure(m), positions)
     return Picks(best.positions, best.scores, stability(halves))
-
-
-class Seeded:
-    """The random measure with its generator: the only one that is no function of the draws."""
-
-    def __init__(self, generator: Generator) -> None:
-        self.generator = generator
-
-    def __call__(self, m: Moments) -> Scores:
-        return random(m, generator=self.generator)
-
-
-def bound(measure: Measure, generator: Generator) -> Callable[[Moments], Scores]:
-    """The measure, and if it is the random one, its generator with it."""
-    return Seeded(generator) if measure is random else measure
 
 
 def _like(given: Array, result: Array) -> Array:

@@ -4,7 +4,7 @@ Pool first, classes last, draws between, always: so `.sum(-1)` is over classes a
 draws. Shapes are checked while the tests run, and cost nothing in production.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -46,6 +46,14 @@ class Measure(Protocol):
 
 
 @runtime_checkable
+class Pool(Protocol):
+    """Points that wait for a label: anything indexable of known length; positions are stable ids."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: Any, /) -> Any: ...
+
+
+@runtime_checkable
 class Sampled(Protocol):
     """Functions drawn from the posterior, fixed, evaluated together on a batch of points."""
 
@@ -58,5 +66,5 @@ class Strategy(Protocol):
     """Which k points of the pool to label next?"""
 
     def __call__(
-        self, sampled: Sampled, pool: Sequence[Any], k: int, *, generator: Generator
+        self, sampled: Sampled, pool: Pool, k: int, *, generator: Generator
     ) -> Picks: ...

@@ -56,11 +56,11 @@ def moments(x: Tensor, *, logits: bool) -> tuple[Tensor, Tensor, Tensor, Tensor,
     return mean, var, within, entropy, divmod(bad, draws) if bad >= 0 else None
 
 
-def posterior_uncertainty(mean: Tensor, var: Tensor, within: Tensor, n: int, near: float) -> Tensor | None:
-    """Σ_c E[P_c] h(P_c⁺), compiled; None where that does not serve, or a Beta is within `near` of Beta(1, 1)."""
+def posterior_terms(mean: Tensor, var: Tensor, within: Tensor, n: int, near: float) -> Tensor | None:
+    """E[P_c] h(P_c⁺), compiled; None where that does not serve, or a Beta is within `near` of Beta(1, 1)."""
     if active() == "torch" or mean.device.type != "cpu" or mean.dtype != torch.float64:
         return None
-    u = torch.empty(len(mean), dtype=torch.float64)
+    terms = torch.empty_like(mean, memory_format=torch.contiguous_format)
     parts = (part.detach().contiguous() for part in (mean, var, within))
-    good = _compiled().posterior_uncertainty(*parts, u, 1 / n, near, torch.get_num_threads(), active())
-    return u if good else None
+    good = _compiled().posterior_terms(*parts, terms, 1 / n, near, torch.get_num_threads(), active())
+    return terms if good else None

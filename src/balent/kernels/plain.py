@@ -29,8 +29,12 @@ def _block(x: Tensor, logits: bool, tolerance: float) -> tuple[Tensor, ...]:
     mean = p.mean(1)
     var, within = p.var(1, correction=0), (p * (1 - p)).mean(1)
     top = mean.argmax(-1, keepdim=True)
-    rest = p.scatter(-1, top.unsqueeze(1).expand(-1, p.shape[1], -1), 0).sum(-1)  # 1 - p of the top class, exact
+    lead = top.unsqueeze(1).expand(-1, p.shape[1], -1)
+    others = p.scatter(-1, lead, 0)
+    rest = others.sum(-1)  # 1 - p of the top class, exact
     var = var.scatter(-1, top, rest.var(1, correction=0).unsqueeze(-1))
     within = within.scatter(-1, top, (rest * (1 - rest)).mean(1).unsqueeze(-1))
-    entropy = torch.special.entr(p).sum(-1).mean(1)
+    lead_p = p.gather(-1, lead)[..., 0]
+    surprise = torch.where(rest < 0.5, -lead_p * torch.log1p(-rest), torch.special.entr(lead_p))
+    entropy = (torch.special.entr(others).sum(-1) + surprise).mean(1)
     return mean, var, within, entropy, bad

@@ -4,9 +4,7 @@ The Gumbel trick: the k largest of β·log(key) + Gumbel(0, 1) are k draws witho
 proportion to key^β (Kirsch et al., 2023). β = 0 picks at random, β → ∞ picks the top k.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Generator, Tensor
@@ -14,7 +12,7 @@ from torch import Generator, Tensor
 from balent import checks, measures
 from balent.strategies.blocks import blocks
 from balent.strategies.top_k import Best
-from balent.types import Measure, Picks, Sampled
+from balent.types import Measure, Picks, Pool, Sampled
 
 SIGNED = (measures.balent, measures.neg_balent, measures.mjent, measures.mjentacq, measures.balentacq_released,
           measures.posterior_uncertainty)  # fmt: skip
@@ -27,12 +25,13 @@ class Power:
     measure: Measure
     beta: float = 1.0
 
-    def __call__(self, sampled: Sampled, pool: Sequence[Any], k: int, *, generator: Generator) -> Picks:
+    def __call__(self, sampled: Sampled, pool: Pool, k: int, *, generator: Generator) -> Picks:
         checks.batch_size(k, len(pool))
-        best = Best(k)
+        best, measure = Best(k), measures.bound(self.measure, generator)
         for batch, positions in blocks(sampled, pool):
-            log = log_key(self.measure, self.measure(sampled.moments(batch, positions)))
-            best.add(self.beta * log.cpu() + gumbel(len(log), generator), positions)
+            log = log_key(self.measure, measure(sampled.moments(batch, positions)))
+            log = self.beta * log if self.beta else torch.zeros_like(log)  # key^0 = 1, also where the key is 0
+            best.add(log.cpu() + gumbel(len(log), generator), positions)
         return best.picks()
 
 

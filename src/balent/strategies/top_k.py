@@ -1,15 +1,14 @@
 """The k best points by a measure, from a stream of blocks: memory for k points, whatever the pool."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch import Generator, Tensor
 
 from balent import checks
+from balent.measures import bound
 from balent.strategies.blocks import blocks
-from balent.types import Measure, Picks, Sampled
+from balent.types import Measure, Picks, Pool, Sampled
 
 
 @dataclass
@@ -41,9 +40,9 @@ class TopK:
 
     measure: Measure
 
-    def __call__(self, sampled: Sampled, pool: Sequence[Any], k: int, *, generator: Generator) -> Picks:
+    def __call__(self, sampled: Sampled, pool: Pool, k: int, *, generator: Generator) -> Picks:
         checks.batch_size(k, len(pool))
-        best = Best(k)
+        best, measure = Best(k), bound(self.measure, generator)
         for batch, positions in blocks(sampled, pool):
-            best.add(self.measure(sampled.moments(batch, positions)), positions)
+            best.add(measure(sampled.moments(batch, positions)), positions)
         return best.picks()

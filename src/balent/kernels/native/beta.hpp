@@ -1,4 +1,4 @@
-// U = Σ_c E[P_c] h(P_c+): `beta.fit` and `beta._entropy_by_series` of balent to the letter, in registers.
+// E[P_c] h(P_c+): `beta.fit` and `beta._entropy_by_series` of balent to the letter, in registers.
 #pragma once
 
 #include "level.hpp"
@@ -53,28 +53,23 @@ inline Vec<double> weighted_entropy(Vec<double> mean, Vec<double> var, Vec<doubl
     return mean * plus_entropy(a, b);
 }
 
-// U of points begin..end; false where a class is near Beta(1, 1), and the caller should take the careful way.
-bool posterior_range(const Output& m, double* u, int64_t classes, double floor, double width, int64_t begin,
-                     int64_t end) {
+// E[P] h(P+) for elements begin..end of the flat arrays; false where one is near Beta(1, 1), and the caller should
+// take the careful way.
+bool posterior_range(const Output& m, double* out, double floor, double width, int64_t begin, int64_t end) {
     constexpr int L = lanes<double>;
     Int<double> near{};
-    for (int64_t point = begin; point < end; ++point) {
-        const double *mean = m.mean + point * classes, *var = m.var + point * classes,
-                     *within = m.within + point * classes;
-        Vec<double> total{};
-        int64_t c = 0;
-        for (; c + L <= classes; c += L)
-            total += weighted_entropy(load(mean + c), load(var + c), load(within + c), floor, width, near);
-        if (c < classes) {  // beyond the last class: mean 0, which adds nothing
-            double last[3][L] = {};
-            for (int i = 0; c + i < classes; ++i)
-                last[0][i] = mean[c + i], last[1][i] = var[c + i], last[2][i] = within[c + i];
-            total += weighted_entropy(load(last[0]), load(last[1]), load(last[2]), floor, width, near);
-        }
-        u[point] = sum<double>(total);
+    int64_t i = begin;
+    for (; i + L <= end; i += L)
+        store<double>(out + i, weighted_entropy(load(m.mean + i), load(m.var + i), load(m.within + i), floor, width, near));
+    if (i < end) {  // beyond the end: mean 0, which adds nothing
+        double last[4][L] = {};
+        for (int k = 0; i + k < end; ++k)
+            last[0][k] = m.mean[i + k], last[1][k] = m.var[i + k], last[2][k] = m.within[i + k];
+        store<double>(last[3], weighted_entropy(load(last[0]), load(last[1]), load(last[2]), floor, width, near));
+        for (int k = 0; i + k < end; ++k) out[i + k] = last[3][k];
     }
     bool any = false;
-    for (int i = 0; i < L; ++i) any |= near[i] != 0;
+    for (int k = 0; k < L; ++k) any |= near[k] != 0;
     return !any;
 }
 

@@ -69,18 +69,18 @@ void parallel(int64_t size, int64_t grain, int threads, const std::function<void
     });
 }
 
-void check_shapes(std::initializer_list<Matrix> matrices, const Column& column, int64_t pool, int64_t classes) {
+void check_shapes(std::initializer_list<Matrix> matrices, int64_t pool, int64_t classes) {
     for (const Matrix& m : matrices)
         if (int64_t(m.shape(0)) != pool || int64_t(m.shape(1)) != classes)
-            throw nb::value_error("mean, var and within must be [pool, classes]");
-    if (int64_t(column.shape(0)) != pool) throw nb::value_error("entropies must be [pool]");
+            throw nb::value_error("what is kept of each class must be [pool, classes]");
 }
 
 int64_t moments(In x, Matrix mean, Matrix var, Matrix within, Column entropy, bool logits, double tolerance,
                 int threads, const std::string& name) {
     const Layout in{int64_t(x.shape(0)), int64_t(x.shape(1)), int64_t(x.shape(2)),
                     x.stride(0),         x.stride(1),         x.stride(2)};
-    check_shapes({mean, var, within}, entropy, in.pool, in.classes);
+    check_shapes({mean, var, within}, in.pool, in.classes);
+    if (int64_t(entropy.shape(0)) != in.pool) throw nb::value_error("entropy must be [pool]");
     const bool is32 = x.dtype() == nb::dtype<float>();
     if (!is32 && x.dtype() != nb::dtype<double>()) throw nb::type_error("draws must be float32 or float64");
     const Output out{mean.data(), var.data(), within.data(), entropy.data()};
@@ -99,17 +99,17 @@ int64_t moments(In x, Matrix mean, Matrix var, Matrix within, Column entropy, bo
     return first_bad == INT64_MAX ? -1 : first_bad.load();
 }
 
-bool posterior_uncertainty(Matrix mean, Matrix var, Matrix within, Column u, double floor, double width, int threads,
-                           const std::string& name) {
+bool posterior_terms(Matrix mean, Matrix var, Matrix within, Matrix terms, double floor, double width, int threads,
+                     const std::string& name) {
     const int64_t pool = int64_t(mean.shape(0)), classes = int64_t(mean.shape(1));
-    check_shapes({mean, var, within}, u, pool, classes);
+    check_shapes({mean, var, within, terms}, pool, classes);
     const Output m{mean.data(), var.data(), within.data(), nullptr};
-    double* to = u.data();
+    double* to = terms.data();
     const Level& l = level(name);
     std::atomic<bool> good{true};
     nb::gil_scoped_release release;
-    parallel(pool, std::max<int64_t>(1, 4000 / classes), threads, [&](int64_t begin, int64_t end) {
-        if (!l.posterior(m, to, classes, floor, width, begin, end)) good = false;
+    parallel(pool * classes, 4096, threads, [&](int64_t begin, int64_t end) {
+        if (!l.posterior(m, to, floor, width, begin, end)) good = false;
     });
     return good;
 }
@@ -125,7 +125,6 @@ NB_MODULE(_native, m) {
     m.def("moments", &moments, "x"_a, "mean"_a, "var"_a, "within"_a, "entropy"_a, "logits"_a, "tolerance"_a,
           "threads"_a, "level"_a,
           "Fill mean, var, within and entropy; return the first bad row as point * draws + draw, or -1.");
-    m.def("posterior_uncertainty", &posterior_uncertainty, "mean"_a, "var"_a, "within"_a, "u"_a, "floor"_a, "width"_a,
-          "threads"_a, "level"_a,
-          "Fill u with the sum over classes of mean h(P+); false where a Beta is within `width` of Beta(1, 1).");
+    m.def("posterior_terms", &posterior_terms, "mean"_a, "var"_a, "within"_a, "terms"_a, "floor"_a, "width"_a,
+          "threads"_a, "level"_a, "Fill terms with mean h(P+); false where a Beta is within `width` of Beta(1, 1).");
 }

@@ -17,5 +17,5 @@ struct Level {
     // Points begin..end; the answer is the first bad row as point · draws + draw, or -1.
     int64_t (*moments32)(const float*, const Layout&, const Output&, bool logits, double tolerance, int64_t, int64_t);
     int64_t (*moments64)(const double*, const Layout&, const Output&, bool logits, double tolerance, int64_t, int64_t);
-    bool (*posterior)(const Output&, double* u, int64_t classes, double floor, double width, int64_t, int64_t);
+    bool (*posterior)(const Output&, double* out, double floor, double width, int64_t, int64_t);
 };
