@@ -1,0 +1,55 @@
+"""Functions drawn from a posterior and fixed: what `sample` of every predictor returns.
+
+A predictor brings one callable, `logits(batch, positions) -> [batch, draws, classes]` in any memory
+layout, that can be pickled and gives the same output for the same input at every call. Positions
+are those of the batch in its pool; only functions whose randomness belongs to points look at them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from balent.moments import Moments
+from balent.types import Draws, Indices
+
+Logits = Float[Tensor, "pool draws classes"]
+
+
+@dataclass(frozen=True)
+class Functions:
+    """n fixed functions, evaluated together. `plan` says in words how, and why that way."""
+
+    logits: Callable[[Any, Indices | None], Logits]
+    n: int
+    plan: str = ""
+    features_of: Callable[[Any], Float[Tensor, "pool features"]] | None = None
+    block: int = 1024  # points at a time, for what `logits` needs
+
+    @torch.inference_mode()
+    def __call__(self, batch: Any, positions: Indices | None = None) -> Draws:
+        return self.logits(as_tensor(batch), positions).softmax(-1)
+
+    @torch.inference_mode()
+    def moments(self, batch: Any, positions: Indices | None = None) -> Moments:
+        return Moments.of(self.logits(as_tensor(batch), positions), logits=True, positions=positions)
+
+    @torch.inference_mode()
+    def features(self, batch: Any) -> Float[Tensor, "pool features"]:
+        """What the last layer sees of each point."""
+        if self.features_of is None:
+            raise ValueError("these functions have no features; use a strategy that does not compare points")
+        return self.features_of(as_tensor(batch))
+
+
+def as_tensor(batch: Any) -> Any:
+    """Arrays and lists of items as one tensor; what a model takes otherwise (a dict of tensors) as it is."""
+    if isinstance(batch, np.ndarray):
+        return torch.from_numpy(np.ascontiguousarray(batch))
+    if isinstance(batch, list | tuple):
+        return torch.stack([torch.as_tensor(item) for item in batch])
+    return batch
