@@ -42,7 +42,7 @@ def _floating(x: Array) -> Tensor:
         x = torch.from_numpy(x.copy() if min(x.strides) < 0 else _writeable(x))
     if x.dtype not in SUM_TOLERANCE:
         raise TypeError(f"draws must be floating-point numbers, but are {x.dtype}; convert them first")
-    return x
+    return x.detach()  # a graph of gradients would keep the draws alive
 
 
 def _writeable(x: np.ndarray) -> np.ndarray:

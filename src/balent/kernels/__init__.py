@@ -11,7 +11,7 @@ from types import ModuleType
 import torch
 from torch import Tensor
 
-from balent.kernels import plain
+from balent.kernels import hashing, plain
 
 SUM_TOLERANCE = {torch.float64: 1e-5, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 2e-2}
 
@@ -64,3 +64,13 @@ def posterior_terms(mean: Tensor, var: Tensor, within: Tensor, n: int, near: flo
     parts = (part.detach().contiguous() for part in (mean, var, within))
     good = _compiled().posterior_terms(*parts, terms, 1 / n, near, torch.get_num_threads(), active())
     return terms if good else None
+
+
+def kept(keys: Tensor, units: int, p: float) -> Tensor:
+    """1.0 where a unit is kept, [..., units] for keys [...]: its hash, as a number in [0, 1), is p or more."""
+    if active() == "torch":
+        return hashing.kept(keys, units, p)
+    mask = torch.empty(*keys.shape, units)
+    flat = (keys.contiguous().view(-1), mask.view(-1, units))
+    _compiled().kept(*flat, hashing.threshold(p), torch.get_num_threads(), active())
+    return mask

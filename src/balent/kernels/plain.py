@@ -1,4 +1,4 @@
-"""The same pass in plain torch and float64: for GPUs, for installs without a compiler, and as the oracle."""
+"""The same in plain torch (moments in float64): for GPUs, for installs without a compiler, and as the oracle."""
 
 import torch
 from torch import Tensor

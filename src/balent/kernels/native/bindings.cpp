@@ -114,6 +114,20 @@ bool posterior_terms(Matrix mean, Matrix var, Matrix within, Matrix terms, doubl
     return good;
 }
 
+using Keys = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Mask = nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+void kept(Keys keys, Mask mask, int64_t threshold, int threads, const std::string& name) {
+    const int64_t rows = int64_t(keys.shape(0)), units = int64_t(mask.shape(1));
+    if (int64_t(mask.shape(0)) != rows) throw nb::value_error("mask must be [keys, units]");
+    const int64_t* from = keys.data();
+    float* to = mask.data();
+    const Level& l = level(name);
+    nb::gil_scoped_release release;
+    parallel(rows, std::max<int64_t>(1, 65536 / (units + 1)), threads,
+             [&](int64_t begin, int64_t end) { l.kept(from, to, units, threshold, begin, end); });
+}
+
 }  // namespace
 
 NB_MODULE(_native, m) {
@@ -127,4 +141,6 @@ NB_MODULE(_native, m) {
           "Fill mean, var, within and entropy; return the first bad row as point * draws + draw, or -1.");
     m.def("posterior_terms", &posterior_terms, "mean"_a, "var"_a, "within"_a, "terms"_a, "floor"_a, "width"_a,
           "threads"_a, "level"_a, "Fill terms with mean h(P+); false where a Beta is within `width` of Beta(1, 1).");
+    m.def("kept", &kept, "keys"_a, "mask"_a, "threshold"_a, "threads"_a, "level"_a,
+          "Fill mask with 1 where the hash of key and unit is at least the threshold.");
 }

@@ -1,5 +1,6 @@
 // Compiled once for each instruction set, with BALENT_LEVEL as its name (see CMakeLists.txt).
 #include "beta.hpp"
+#include "masks.hpp"
 #include "moments.hpp"
 
 #define BALENT_TEXT(x) BALENT_TEXT_(x)
@@ -9,4 +10,4 @@
 
 extern const Level BALENT_NAME(BALENT_LEVEL);
 const Level BALENT_NAME(BALENT_LEVEL) = {BALENT_TEXT(BALENT_LEVEL), moments_range<float>, moments_range<double>,
-                                         posterior_range};
+                                         posterior_range, kept_range};

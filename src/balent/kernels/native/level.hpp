@@ -18,4 +18,5 @@ struct Level {
     int64_t (*moments32)(const float*, const Layout&, const Output&, bool logits, double tolerance, int64_t, int64_t);
     int64_t (*moments64)(const double*, const Layout&, const Output&, bool logits, double tolerance, int64_t, int64_t);
     bool (*posterior)(const Output&, double* out, double floor, double width, int64_t, int64_t);
+    void (*kept)(const int64_t* keys, float* out, int64_t units, int64_t threshold, int64_t, int64_t);
 };
