@@ -49,9 +49,13 @@ def plus_entropy(a: Tensor, b: Tensor) -> Tensor:
     >>> plus_entropy(torch.tensor([1.0, 1e7]), torch.tensor([2.0, 1e7]))
     tensor([-0.0901, -7.3317])
     """
+    return near_uniform(1, a, b, otherwise=_entropy_by_series(a, b))
+
+
+def near_uniform(weight: Tensor | float, a: Tensor, b: Tensor, otherwise: Tensor) -> Tensor:
+    """weight · h(P⁺) where P⁺ is nearly uniform, by the series that is exact there; otherwise elsewhere."""
     near = (a < NEAR) & ((b - 1).abs() < NEAR)
-    h = _entropy_by_series(a, b)
-    return torch.where(near, _entropy_near_uniform(a, b - 1), h) if near.any() else h
+    return torch.where(near, weight * _entropy_near_uniform(a, b - 1), otherwise) if near.any() else otherwise
 
 
 def _entropy_by_series(a: Tensor, b: Tensor) -> Tensor:

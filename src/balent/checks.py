@@ -74,7 +74,7 @@ def _complaint(row: Tensor, logits: bool, tolerance: float) -> str:
     return f"probabilities must sum to 1 over classes within {tolerance:g}, but sum to {row.sum():.6g}{hint}"
 
 
-LOGITS_HINT = "; if these are logits, pass logits=True"
+LOGITS_HINT = "; if these are logits, pass logits=True (on the command line: --logits)"
 
 
 def enough_draws(came: int, wanted: int) -> None:

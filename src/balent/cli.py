@@ -35,9 +35,9 @@ def errors_in_words() -> Iterator[None]:
 
 @app.command()
 def score(
-    probs: Annotated[Path | None, typer.Argument(help=".npy, .npz, .csv or .parquet; [pool, draws, classes].")] = None,
+    probs: Annotated[Path | None, typer.Argument(help="A .npy, .npz, .csv or .parquet with axes pool, draws, classes.")] = None,
     measure: Annotated[list[str], typer.Option("--measure", "-m", help="May be given several times.")] = ["balentacq"],  # noqa: B006
-    top: Annotated[int | None, typer.Option(help="How many picks of each measure. [10 on screen, all in a file]")] = None,
+    top: Annotated[int | None, typer.Option(help="How many picks of each measure. Default: 10 on screen, all in a file.")] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write a CSV instead of a table.")] = None,
     logits: Annotated[bool, typer.Option("--logits", help="The numbers are logits, not probabilities.")] = False,
     error: Annotated[bool, typer.Option("--error", help="Add the Monte-Carlo standard error of each score.")] = False,

@@ -66,7 +66,8 @@ def entropy(m: Moments) -> Scores:
     top, index = m.mean.max(-1, keepdim=True)
     doubt = (m.within.gather(-1, index) + m.var.gather(-1, index)) / top  # 1 - top, of which log1p loses no digit
     log = m.mean.clamp(min=torch.finfo(m.mean.dtype).tiny).log()  # 0 log 0 = 0
-    return -(m.mean * log.scatter_(-1, index, torch.where(top > 0.5, torch.log1p(-doubt), top.log()))).sum(-1)
+    surprise = -log.scatter_(-1, index, torch.where(top > 0.5, torch.log1p(-doubt), top.log()))
+    return (m.mean * surprise).sum(-1)
 
 
 def aleatoric(m: Moments) -> Scores:
@@ -93,8 +94,11 @@ def variation_ratio(m: Moments) -> Scores:
 @once
 def posterior_uncertainty(m: Moments) -> Scores:
     """U = Σ_c E[P_c] h(P_c⁺) <= 0: the entropy of a class probability after its class was seen."""
-    terms = kernels.posterior_terms(m.mean, m.var, m.within, m.n, beta.NEAR)
-    return (m.mean * beta.plus_entropy(*_betas(m)) if terms is None else terms).sum(-1)
+    compiled = kernels.posterior_terms(m.mean, m.var, m.within, m.n, beta.NEAR)
+    if compiled is None:
+        return (m.mean * beta.plus_entropy(*_betas(m))).sum(-1)
+    terms, near = compiled
+    return (beta.near_uniform(m.mean, *_betas(m), otherwise=terms) if near else terms).sum(-1)
 
 
 def mjent(m: Moments) -> Scores:

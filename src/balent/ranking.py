@@ -12,7 +12,7 @@ from balent import checks
 from balent.measures import MEASURES, Seeded, bound
 from balent.moments import Moments
 from balent.reading import Source
-from balent.scoring import GROUPS, merged, scored, stability
+from balent.scoring import FEWEST, GROUPS, merged, scored, stability
 from balent.strategies import Best
 from balent.types import Picks, Scores
 
@@ -79,7 +79,7 @@ class Job:
                 if error:
                     known = {**errors[name], **dict(zip(positions.tolist(), error[0].tolist(), strict=True))}
                     errors[name] = {p: known[p] for p in best[name].positions.tolist()}
-        agree = {name: stability(pair) for name, pair in halves.items() if name != "random" and self.source.shape[1] > 1}
+        agree = {name: stability(pair) for name, pair in halves.items() if name != "random" and self.source.shape[1] >= FEWEST}
         return Ranking(self.source, {name: b.picks() for name, b in best.items()}, errors if self.error else {}, agree)
 
     def _scores(self, f: Callable[[Moments], Scores], groups: list[Moments]) -> tuple[Scores, ...]:

@@ -19,6 +19,7 @@ from balent.strategies import Best, TopK, strategy
 from balent.types import Array, Measure, Picks, Scores
 
 GROUPS = 10  # of draws, for a standard error
+FEWEST = 4  # draws of which two halves can disagree
 
 
 def score(
@@ -44,7 +45,8 @@ def select(
 ) -> Picks:
     """The k points to label next, best first, ties by position; a measure or any strategy by name.
 
-    For the top k of a measure, `stability` says which share of the picks two halves of the draws agree on.
+    For the top k of a measure, `stability` says which share of their top k two halves of the draws agree on (None
+    for fewer than four draws).
 
     >>> import numpy as np
     >>> select(np.array([[[0.7, 0.3], [0.7, 0.3]], [[0.9, 0.1], [0.5, 0.5]]]), "bald", k=1).indices

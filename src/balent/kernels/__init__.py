@@ -20,7 +20,7 @@ SUM_TOLERANCE = {torch.float64: 1e-5, torch.float32: 1e-4, torch.float16: 1e-2, 
 def _compiled() -> ModuleType | None:
     try:
         from balent.kernels import _native as module
-    except ImportError:  # installed without a compiler
+    except ModuleNotFoundError:  # installed without a compiler
         return None
     return module
 
@@ -56,14 +56,14 @@ def moments(x: Tensor, *, logits: bool) -> tuple[Tensor, Tensor, Tensor, Tensor,
     return mean, var, within, entropy, divmod(bad, draws) if bad >= 0 else None
 
 
-def posterior_terms(mean: Tensor, var: Tensor, within: Tensor, n: int, near: float) -> Tensor | None:
-    """E[P_c] h(P_c⁺), compiled; None where that does not serve, or a Beta is within `near` of Beta(1, 1)."""
+def posterior_terms(mean: Tensor, var: Tensor, within: Tensor, n: int, near: float) -> tuple[Tensor, bool] | None:
+    """E[P_c] h(P_c⁺), and is any Beta within `near` of Beta(1, 1)?  None where the compiled kernel does not serve."""
     if active() == "torch" or mean.device.type != "cpu" or mean.dtype != torch.float64:
         return None
     terms = torch.empty_like(mean, memory_format=torch.contiguous_format)
     parts = (part.detach().contiguous() for part in (mean, var, within))
-    good = _compiled().posterior_terms(*parts, terms, 1 / n, near, torch.get_num_threads(), active())
-    return terms if good else None
+    clear = _compiled().posterior_terms(*parts, terms, 1 / n, near, torch.get_num_threads(), active())
+    return terms, not clear
 
 
 def kept(keys: Tensor, units: int, p: float) -> Tensor:

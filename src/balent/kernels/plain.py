@@ -33,8 +33,8 @@ def _block(x: Tensor, logits: bool, tolerance: float) -> tuple[Tensor, ...]:
     others = p.scatter(-1, lead, 0)
     rest = others.sum(-1)  # 1 - p of the top class, exact
     var = var.scatter(-1, top, rest.var(1, correction=0).unsqueeze(-1))
-    within = within.scatter(-1, top, (rest * (1 - rest)).mean(1).unsqueeze(-1))
     lead_p = p.gather(-1, lead)[..., 0]
+    within = within.scatter(-1, top, (rest * lead_p).mean(1).unsqueeze(-1))
     surprise = torch.where(rest < 0.5, -lead_p * torch.log1p(-rest), torch.special.entr(lead_p))
     entropy = (torch.special.entr(others).sum(-1) + surprise).mean(1)
     return mean, var, within, entropy, bad

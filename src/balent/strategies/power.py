@@ -41,10 +41,16 @@ def log_key(measure: Measure, scores: Tensor) -> Tensor:
     That is the score itself where no score is negative; a score of 0 comes last. BalEntAcq has
     1 / BalEnt above zero and 1 / (1 - BalEnt) below. Other signed measures have sign(s) log(1 + |s|).
     """
-    if measure is measures.balentacq:
+    formula = getattr(measure, "func", measure)  # of a partial, such as one with another precision
+    if formula is measures.balentacq:
         return torch.where(scores > 0, scores.log(), -torch.log1p(-scores))
-    if measure in SIGNED:
+    if formula in SIGNED:
         return scores.sign() * torch.log1p(scores.abs())
+    if (scores < 0).any():
+        raise ValueError(
+            f"a power needs scores that are not negative, but the measure gives {float(scores.min()):.6g}; "
+            "use its top k, or make it positive (exp keeps the order)"
+        )
     return scores.log()
 
 

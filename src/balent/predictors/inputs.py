@@ -1,0 +1,96 @@
+"""What models take and give: labelled sets as two tensors, batches as the model likes them, logits.
+
+A batch is a tensor, or a dict of tensors for models that are called with keywords (Hugging Face).
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.utils.data import Dataset, TensorDataset
+
+Batch = Tensor | Mapping[str, Tensor]
+
+
+def as_pairs(labelled: Any) -> tuple[Batch, Tensor]:
+    """A labelled set as inputs and labels: from the tuple (x, y), or from a Dataset of (x, y) pairs.
+
+    >>> as_pairs(([[0.5, 1.0], [2.0, 3.0]], [0, 1]))
+    (tensor([[0.5000, 1.0000],
+            [2.0000, 3.0000]]), tensor([0, 1]))
+    """
+    x, y = labelled if isinstance(labelled, tuple) and len(labelled) == 2 else _columns(labelled)
+    return _batch(x), _labels(y)
+
+
+def _columns(labelled: Any) -> tuple[Any, Any]:
+    if isinstance(labelled, TensorDataset) and len(labelled.tensors) == 2:
+        return labelled.tensors
+    if not isinstance(labelled, Dataset | Sequence):
+        raise TypeError(
+            f"a labelled set is a tuple (x, y) or a Dataset of (x, y) pairs, but came as {type(labelled).__name__}"
+        )
+    pairs = [labelled[i] for i in range(len(labelled))]  # type: ignore[arg-type]  # Datasets of known length have one
+    if any(not isinstance(pair, Sequence) or len(pair) != 2 for pair in pairs):
+        raise TypeError("every item of a labelled Dataset is a pair (x, y), but at least one is not")
+    return [x for x, _ in pairs], [int(y) for _, y in pairs]
+
+
+def _batch(x: Any) -> Batch:
+    if isinstance(x, Mapping):
+        return {name: torch.as_tensor(value) for name, value in x.items()}
+    if isinstance(x, list) and x and isinstance(x[0], Mapping):
+        return {name: torch.stack([torch.as_tensor(item[name]) for item in x]) for name in x[0]}
+    if isinstance(x, list) and x and isinstance(x[0], Tensor | np.ndarray):
+        return _stacked([torch.as_tensor(item) for item in x])
+    return torch.as_tensor(x)
+
+
+def _stacked(items: list[Tensor]) -> Tensor:
+    for i, item in enumerate(items):
+        if item.shape != items[0].shape:
+            raise ValueError(
+                f"items must have one shape, but item 0 has {tuple(items[0].shape)} and item {i} has "
+                f"{tuple(item.shape)}; resize or pad them first"
+            )
+    return torch.stack(items)
+
+
+def _labels(y: Any) -> Tensor:
+    labels = torch.as_tensor(y)
+    if labels.ndim != 1 or labels.is_floating_point() or labels.is_complex():
+        raise TypeError(
+            f"labels must be whole numbers on one axis, but are {labels.dtype} of shape {tuple(labels.shape)}; "
+            "one-hot labels become numbers by y.argmax(-1)"
+        )
+    return labels.long()
+
+
+def size(batch: Batch) -> int:
+    """How many points are in a batch."""
+    return len(next(iter(batch.values()))) if isinstance(batch, Mapping) else len(batch)
+
+
+def take(batch: Batch, rows: Any) -> Any:
+    """Some points of a batch."""
+    return {name: value[rows] for name, value in batch.items()} if isinstance(batch, Mapping) else batch[rows]
+
+
+def fitting(model: nn.Module, batch: Batch) -> Any:
+    """The batch on the model's device, and its floating-point numbers in the model's precision."""
+    like = next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0))
+    if isinstance(batch, Mapping):
+        return {name: _fitting(like, value) for name, value in batch.items()}
+    return _fitting(like, batch)
+
+
+def _fitting(like: Tensor, x: Tensor) -> Tensor:
+    return x.to(like.device, like.dtype if x.is_floating_point() else x.dtype)
+
+
+def logits_of(model: nn.Module, batch: Batch) -> Tensor:
+    """The model's logits: keywords from a dict, and `.logits` of the output where it has them."""
+    output = model(**batch) if isinstance(batch, Mapping) else model(batch)
+    return getattr(output, "logits", output)

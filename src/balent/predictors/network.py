@@ -1,0 +1,281 @@
+"""A network with dropout as many fixed networks: which part of it must run once for each draw?
+
+`Network` copies a module, finds its dropout, and runs it under given masks in one of three ways:
+in parts (torch.fx splits the graph at the first dropout: what comes before runs once), by replay
+(modules that end before the first dropout return what they returned at the first draw), or plainly.
+All three give the same numbers.
+"""
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, fx, nn
+
+from balent.predictors import dropout
+from balent.predictors.chain import Chain
+from balent.predictors.dropout import Call, Masked, controlled
+from balent.predictors.masks import Masks
+from balent.types import Indices
+
+Forward = Callable[[Any, Masks, Indices | None], Tensor]  # [draws, batch, classes]
+
+
+def run(module: nn.Module, batch: Any) -> Tensor:
+    """The logits of a module: its output, or `.logits` of it; batches may be tensors or dicts of them."""
+    out = module(**batch) if hasattr(batch, "keys") else module(batch)
+    return getattr(out, "logits", out)
+
+
+def size(batch: Any) -> int:
+    """How many points are in it."""
+    return len(next(iter(batch.values()))) if hasattr(batch, "keys") else len(batch)
+
+
+class Network:
+    """A private copy of a module whose every dropout follows `Masks`; all else is in evaluation mode."""
+
+    def __init__(self, module: nn.Module, *, fast: bool = True) -> None:
+        self.module = copy.deepcopy(module).eval().requires_grad_(False)
+        self.fast = fast
+        self._plan: tuple[Forward, str] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_plan": None}  # made anew from the first batch, wherever it is loaded
+
+    def __call__(self, batch: Any, masks: Masks, positions: Indices | None = None) -> Tensor:
+        """Logits [draws, batch, classes]."""
+        if self._plan is None:
+            self._plan = self._planned(batch)
+        logits = self._plan[0](batch, masks, positions)
+        _check_output(logits, size(batch))
+        return logits
+
+    def plan(self, batch: Any | None = None) -> str:
+        """In words: what runs once for each draw, and why."""
+        if self._plan is None and batch is not None:
+            self._plan = self._planned(batch)
+        return self._plan[1] if self._plan else "not planned yet: the first batch decides"
+
+    def _planned(self, batch: Any) -> tuple[Forward, str]:
+        calls = self._switched_on(batch)
+        axes = self._axes(batch, calls)
+        plain = Plain(self.module, axes)
+        if not self.fast:
+            return plain, "plainly: the whole network runs once for each draw, as asked"
+        try:
+            split = Split.of(self.module, axes)
+        except Exception as error:  # whatever a tracer meets in someone's forward: the next way needs no trace
+            replay = Replay(self.module, axes)
+            return replay, f"by replay: modules that end before the first dropout run once (torch.fx: {_first_line(error)})"
+        chain = Chain.of(split.suffix)
+        if chain is not None and all(axis == 0 for axis in axes):
+            return Fast(split.prefix, chain), f"fast: what precedes the first dropout runs once, then {chain.words}"
+        return split, "in parts: what precedes the first dropout runs once, the rest once for each draw"
+
+    def _switched_on(self, batch: Any) -> list[Call]:
+        """Set the modules to training mode that make dropout calls following it; the calls there will be."""
+        training, evaluation, others = dropout.survey(self.module, run, _few(batch))
+        if others:
+            raise ValueError(f"the model is random for another reason than dropout: it calls {', '.join(sorted(set(others)))}")
+        parts = dict(self.module.named_modules())
+        for call in training:
+            if call.on:
+                parts[call.owner].training = True
+        calls = [call for call in training if call.on]
+        if not calls:
+            raise ValueError(_no_dropout(training, evaluation))
+        return calls
+
+    def _axes(self, batch: Any, calls: list[Call]) -> list[int]:
+        """Where each dropout call has the points: the axis that grows with the batch."""
+        other, _, _ = dropout.survey(self.module, run, _twice(_few(batch)))
+        twice = [call for call in other if call.on]
+        return [_grown(one, two) for one, two in zip(calls, twice, strict=True)]
+
+
+def _few(batch: Any) -> Any:
+    return {k: v[:2] for k, v in batch.items()} if hasattr(batch, "keys") else batch[:2]
+
+
+def _twice(batch: Any) -> Any:
+    if hasattr(batch, "keys"):
+        return {k: torch.cat([v, v]) for k, v in batch.items()}
+    return torch.cat([batch, batch])
+
+
+def _grown(one: Call, two: Call) -> int:
+    for axis, (before, after) in enumerate(zip(one.shape, two.shape, strict=True)):
+        if after == 2 * before:
+            return axis
+    raise ValueError(
+        f"dropout in {one.owner or 'the model'} works on shape {one.shape}, in which no axis holds the points; "
+        "masks cannot be kept fixed there"
+    )
+
+
+def _no_dropout(training: list[Call], evaluation: list[Call]) -> str:
+    off = sorted({call.owner or "forward" for call in (*training, *evaluation) if not call.on})
+    if off:
+        return f"the model's dropout never drops: p = 0 or training=False is written into {', '.join(off)}"
+    return "the model has no dropout, so all its draws would be equal; add nn.Dropout, or use an Ensemble or LastLayerLaplace"
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0][:120]
+
+
+def _check_output(logits: Tensor, points: int) -> None:
+    if not isinstance(logits, Tensor) or logits.ndim != 3 or logits.shape[1] != points:
+        shape = tuple(logits.shape[1:]) if isinstance(logits, Tensor) else type(logits).__name__
+        raise ValueError(f"the model must give [batch, classes] for {points} points, but gave {shape}")
+
+
+@dataclass
+class Plain:
+    """The whole network, once for each draw."""
+
+    module: nn.Module
+    axes: list[int]
+
+    def __call__(self, batch: Any, masks: Masks, positions: Indices | None) -> Tensor:
+        return _each_draw(lambda: run(self.module, batch), masks, self.axes, size(batch), positions)
+
+
+def _each_draw(forward: Callable[[], Tensor], masks: Masks, axes: list[int], points: int, positions: Indices | None) -> Tensor:
+    draws = []
+    for i in range(masks.n):
+        with controlled(Masked(masks.part(i, i + 1), axes, points, positions)):
+            draws.append(forward())
+    return torch.stack(draws)
+
+
+@dataclass
+class Split:
+    """A graph cut before its first dropout: the prefix runs once, the suffix once for each draw."""
+
+    prefix: fx.GraphModule
+    suffix: fx.GraphModule
+    axes: list[int]
+
+    @classmethod
+    def of(cls, module: nn.Module, axes: list[int]) -> "Split":
+        traced = fx.symbolic_trace(module)
+        nodes = list(traced.graph.nodes)
+        cut = next(i for i, node in enumerate(nodes) if _drops(traced, node))
+        return cls(*_cut(traced, nodes, cut), axes)
+
+    def __call__(self, batch: Any, masks: Masks, positions: Indices | None) -> Tensor:
+        values = self.prefix(**batch) if hasattr(batch, "keys") else self.prefix(batch)
+        return _each_draw(lambda: _logits(self.suffix(*values)), masks, self.axes, size(batch), positions)
+
+
+def _logits(out: Any) -> Tensor:
+    return getattr(out, "logits", out)
+
+
+def _drops(traced: fx.GraphModule, node: fx.Node) -> bool:
+    """Does dropout happen in this node?"""
+    if node.op == "call_module":
+        parts = traced.get_submodule(str(node.target)).modules()
+        return any(part.training and (getattr(part, "p", 0) or getattr(part, "dropout", 0)) for part in parts)
+    return node.op == "call_function" and getattr(node.target, "__name__", "") in dropout._original
+
+
+def _cut(traced: fx.GraphModule, nodes: list[fx.Node], cut: int) -> tuple[fx.GraphModule, fx.GraphModule]:
+    """Two graphs: the values that cross the cut are the outputs of one and the inputs of the other."""
+    before, after = nodes[:cut], nodes[cut:]
+    crossing = [n for n in before if n.op != "get_attr" and any(user in after for user in n.users)]
+    prefix, suffix = fx.Graph(), fx.Graph()
+    known: dict[fx.Node, fx.Node] = {}
+    for node in before:
+        known[node] = prefix.node_copy(node, known.__getitem__)
+    prefix.output(tuple(known[n] for n in crossing))
+    inner: dict[fx.Node, fx.Node] = {n: suffix.placeholder(n.name) for n in crossing}
+    inner.update({n: suffix.node_copy(n) for n in before if n.op == "get_attr"})
+    for node in after:
+        copied = inner[node] = suffix.node_copy(node, inner.__getitem__)
+        if node.op == "call_function" and getattr(node.target, "__name__", "") in dropout._original:
+            copied.target = dropout.late(node.target.__name__)
+    return fx.GraphModule(traced, prefix), fx.GraphModule(traced, suffix)
+
+
+@dataclass
+class Replay:
+    """Where the forward cannot be traced: modules that end before the first dropout run at the first draw only."""
+
+    module: nn.Module
+    axes: list[int]
+    outputs: dict[str, list[Any]] = field(default_factory=dict)
+
+    def __call__(self, batch: Any, masks: Masks, positions: Indices | None) -> Tensor:
+        points = size(batch)
+        first = Masked(masks.part(0, 1), self.axes, points, positions)
+        with _recorded(self.module, first) as kept, controlled(first):
+            draws = [run(self.module, batch)]
+        for i in range(1, masks.n):
+            with _replayed(self.module, kept), controlled(Masked(masks.part(i, i + 1), self.axes, points, positions)):
+                draws.append(run(self.module, batch))
+        return torch.stack(draws)
+
+
+class _recorded:
+    """The outputs of each module, call by call, that ended before the first dropout."""
+
+    def __init__(self, module: nn.Module, masked: Masked) -> None:
+        self.module, self.masked = module, masked
+
+    def __enter__(self) -> dict[str, list[Any]]:
+        kept: dict[str, list[Any]] = {}
+
+        def keep(name: str, out: Any) -> None:
+            if self.masked.layer == 0 and name:
+                kept.setdefault(name, []).append(out)
+
+        self.hooks = [
+            part.register_forward_hook(lambda _m, _x, out, name=name: keep(name, out))
+            for name, part in self.module.named_modules()
+        ]
+        return kept
+
+    def __exit__(self, *_: object) -> None:
+        for hook in self.hooks:
+            hook.remove()
+
+
+class _replayed:
+    """Modules answer from what was kept, as long as it lasts."""
+
+    def __init__(self, module: nn.Module, kept: dict[str, list[Any]]) -> None:
+        self.parts = [(part, iter(kept[name])) for name, part in module.named_modules() if name in kept]
+
+    def __enter__(self) -> None:
+        for part, outputs in self.parts:
+            part.forward = _from(outputs, part.forward)  # type: ignore[method-assign]
+
+    def __exit__(self, *_: object) -> None:
+        for part, _outputs in self.parts:
+            del part.forward
+
+
+def _from(outputs: Any, otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        for out in outputs:
+            return out
+        return otherwise(*args, **kwargs)
+
+    return forward
+
+
+@dataclass
+class Fast:
+    """A prefix that runs once, then a chain of dropout and linear layers for all draws together."""
+
+    prefix: fx.GraphModule
+    chain: Chain
+
+    def __call__(self, batch: Any, masks: Masks, positions: Indices | None) -> Tensor:
+        [hidden] = self.prefix(**batch) if hasattr(batch, "keys") else self.prefix(batch)
+        return self.chain(hidden, masks, positions)

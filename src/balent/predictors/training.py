@@ -1,0 +1,174 @@
+"""The one training loop: Adam on a small labelled set that is kept as tensors, without early stopping.
+
+The paper trains for a fixed number of epochs, since a held-out set would cost labels. Whatever is
+random (order of the points, dropout, augmentation) comes from the generator that is passed in, and
+torch's own state is given back as it was: the same generator gives the same weights, bit for bit.
+"""
+
+import copy
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Generator, Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from balent.predictors.inputs import Batch, as_pairs, fitting, logits_of, size, take
+
+Augment = Callable[[Any, Generator], Any]
+Loss = Callable[[Tensor, Tensor], Tensor]
+Progress = Callable[[int, int], None]  # called with the epochs done and the epochs in all
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a model is trained. Every predictor takes these by name: MCDropout(model, epochs=50)."""
+
+    epochs: int = 150
+    batch_size: int = 32
+    learning_rate: float = 1e-3
+    weight_decay: float = 0.0
+    warm_start: bool = False  # go on from the weights of the last fit, rather than from the first ones
+    augment: Augment | None = None  # (batch, generator) -> batch, at every step
+    device: str = "cpu"
+    one_class: bool = False  # allow labels of a single class
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch_size", "learning_rate"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be positive, but is {getattr(self, name)}")
+
+
+def fit(
+    model: nn.Module,
+    labelled: Any,
+    *,
+    settings: Training,
+    initial: dict[str, Tensor],
+    generator: Generator,
+    loss: Loss = cross_entropy,
+    progress: Progress | None = None,
+) -> None:
+    """Train from the initial weights (see `weights`), or from the current ones where the start is warm."""
+    x, y = as_pairs(labelled)
+    if not settings.warm_start:
+        model.load_state_dict(initial)
+    train(model, x, y, settings=settings, generator=generator, loss=loss, progress=progress)
+
+
+def weights(model: nn.Module) -> dict[str, Tensor]:
+    """A copy of all weights and buffers, to come back to."""
+    return copy.deepcopy(model.state_dict())
+
+
+def train(
+    model: nn.Module,
+    x: Batch,
+    y: Tensor,
+    *,
+    settings: Training,
+    generator: Generator,
+    loss: Loss = cross_entropy,
+    progress: Progress | None = None,
+) -> None:
+    """Fit the model's weights in place, and leave it in eval mode on `settings.device`.
+
+    An epoch's batches are of nearly equal size, so that no batch of one point troubles batch norm.
+    """
+    model.to(settings.device)
+    x, y = fitting(model, x), y.to(settings.device)
+    check(model, x, y, one_class=settings.one_class)
+    optimizer = adam(model, settings)
+    model.train()
+    with reproducible(generator, settings.device):
+        for epoch in range(settings.epochs):
+            _check_losses(list(_epoch(model, x, y, optimizer, settings, loss, generator)), epoch)
+            if progress is not None:
+                progress(epoch + 1, settings.epochs)
+    model.eval()
+
+
+def _epoch(
+    model: nn.Module,
+    x: Batch,
+    y: Tensor,
+    optimizer: torch.optim.Optimizer,
+    settings: Training,
+    loss: Loss,
+    generator: Generator,
+) -> Iterator[Tensor]:
+    order = torch.randperm(len(y), generator=generator).to(y.device)
+    for rows in order.tensor_split(math.ceil(len(y) / settings.batch_size)):
+        batch = take(x, rows)
+        if settings.augment is not None:
+            batch = settings.augment(batch, generator)
+        value = loss(logits_of(model, batch), y[rows])
+        optimizer.zero_grad()
+        value.backward()
+        optimizer.step()
+        yield value.detach()
+
+
+def adam(model: nn.Module, settings: Training) -> torch.optim.Adam:
+    """Adam over the weights that ask for gradients, all of them in one compiled step."""
+    trainable = [p for p in model.parameters() if p.requires_grad]
+    if not trainable:
+        raise ValueError("the model has nothing to train: no weight has requires_grad; thaw at least the last layer")
+    return torch.optim.Adam(trainable, settings.learning_rate, weight_decay=settings.weight_decay, fused=True)
+
+
+@contextmanager
+def reproducible(generator: Generator, device: str = "cpu") -> Iterator[None]:
+    """Inside, torch's global randomness (which dropout uses) follows the generator; outside, it is untouched."""
+    seed = int(torch.randint(2**62, (), generator=generator))
+    place = torch.device(device)
+    with torch.random.fork_rng(devices=[place] if place.type == "cuda" else []):
+        torch.default_generator.manual_seed(seed)
+        if place.type == "cuda":
+            with torch.cuda.device(place):
+                torch.cuda.manual_seed(seed)
+        yield
+
+
+def check(model: nn.Module, x: Batch, y: Tensor, *, one_class: bool = False) -> None:
+    """Is this a set to learn from, for this model?  One point is tried, in eval mode."""
+    if len(y) == 0:
+        raise ValueError("there is nothing to learn from: the labelled set is empty; label some points first")
+    if size(x) != len(y):
+        raise ValueError(f"every point needs one label, but there are {size(x)} points and {len(y)} labels")
+    model.eval()
+    with torch.inference_mode():
+        output = logits_of(model, take(x, slice(0, 1)))
+    if output.ndim < 2 or len(output) != 1:
+        raise ValueError(f"the model must give [batch, classes], but gave {tuple(output.shape)} for a batch of 1")
+    check_labels(y, output.shape[-1], one_class=one_class)
+
+
+def check_labels(y: Tensor, classes: int, *, one_class: bool = False) -> None:
+    """Labels are 0..classes-1, and of more than one class unless that is allowed."""
+    outside = ((y < 0) | (y >= classes)).nonzero()
+    if len(outside):
+        at = int(outside[0])
+        raise ValueError(
+            f"labels must be 0..{classes - 1} for the {classes} classes of the model, but label {at} is {int(y[at])}; "
+            "number the classes from 0, or give the model more outputs"
+        )
+    if not one_class and bool((y == y[0]).all()):
+        raise ValueError(
+            f"a classifier learns from labels of at least two classes, but all {len(y)} are class {int(y[0])}; "
+            "label more points (chosen at random, say), or pass one_class=True to train anyway"
+        )
+
+
+def _check_losses(losses: list[Tensor], epoch: int) -> None:
+    """Looked at once an epoch: a look at every step would make a GPU wait."""
+    bad = (~torch.stack(losses).isfinite()).nonzero()
+    if len(bad):
+        step = int(bad[0])
+        raise ValueError(
+            f"the loss must be finite, but is {float(losses[step])} at epoch {epoch}, step {step}; look for NaN in "
+            "the inputs, then lower learning_rate; the weights are no longer of use"
+        )
