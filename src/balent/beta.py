@@ -49,7 +49,7 @@ def plus_entropy(a: Tensor, b: Tensor) -> Tensor:
     >>> plus_entropy(torch.tensor([1.0, 1e7]), torch.tensor([2.0, 1e7]))
     tensor([-0.0901, -7.3317])
     """
-    return near_uniform(1, a, b, otherwise=_entropy_by_series(a, b))
+    return near_uniform(1.0, a, b, otherwise=_entropy_by_series(a, b))
 
 
 def near_uniform(weight: Tensor | float, a: Tensor, b: Tensor, otherwise: Tensor) -> Tensor:

@@ -152,7 +152,8 @@ template <class T, bool logits> struct Few {
     std::vector<double> first, d, dd;  // [classes][points]
     Lead leads[H];
     Vec<double> inverse[H][kGroup];
-    Int<T> top;  // the leading class of each point
+    Int<T> top;      // the leading class of each point
+    int64_t bad[L];  // its first draw that is no distribution, or -1
 
     Few(const Layout& layout, double tolerance)
         : in(layout), C(int(layout.classes)), tolerance(tolerance), e(kGroup * C * L), first(C * L), d(C * L),
@@ -187,7 +188,7 @@ template <class T, bool logits> struct Few {
     }
 
     // One draw at the vector of points: logits become e in place; the leading class and the entropy are kept.
-    bool take(T* x, int g, bool is_first) {
+    bool take(T* x, int g, int64_t draw) {
         Vec<T> max{}, lowest{}, rest_{}, lead_{}, elog_{};
         if (logits) {
             max = load(x);
@@ -211,8 +212,13 @@ template <class T, bool logits> struct Few {
         for (int h = 0; h < H; ++h) {
             const Vec<double> r = widen(rest + h * LD), l = widen(lead + h * LD), total = r + l;
             inverse[h][g] = 1.0 / total;
-            leads[h].add(l, r, widen(elog + h * LD), inverse[h][g], is_first);
-            for (int i = 0; i < LD; ++i) good &= is_distribution(total[i], lowest[h * LD + i], logits, tolerance);
+            leads[h].add(l, r, widen(elog + h * LD), inverse[h][g], draw == 0);
+            for (int i = 0; i < LD; ++i)
+                if (!is_distribution(total[i], lowest[h * LD + i], logits, tolerance)) {
+                    int64_t& first = bad[h * LD + i];
+                    first = first < 0 ? draw : first;
+                    good = false;
+                }
         }
         return good;
     }
@@ -227,23 +233,14 @@ template <class T, bool logits> struct Few {
             }
     }
 
-    // The first bad row of these points, slowly: it is about to be reported.
-    int64_t first_bad(const T* x, int64_t point, int points) {
-        for (int p = 0; p < points; ++p)
-            for (int64_t draw = 0; draw < in.draws; ++draw) {
-                transpose(x + (point + p) * in.pool_stride + draw * in.draw_stride, &e[0], 1);
-                if (!take(&e[0], 0, true)) return (point + p) * in.draws + draw;
-            }
-        return -1;
-    }
-
     bool points_at(const T* x, int points) {
         bool good = true;
+        for (int64_t& draw : bad) draw = -1;
         for (int64_t draw = 0; draw < in.draws; draw += kGroup) {
             const int count = int(in.draws - draw < kGroup ? in.draws - draw : kGroup);
             for (int g = 0; g < count; ++g) transpose(x + (draw + g) * in.draw_stride, &e[g * C * L], points);
             if (draw == 0) find_top();
-            for (int g = 0; g < count; ++g) good &= take(&e[g * C * L], g, draw + g == 0);
+            for (int g = 0; g < count; ++g) good &= take(&e[g * C * L], g, draw + g);
             if (draw == 0) start();
             for (int c = 0; c < C; ++c)
                 for (int h = 0; h < H; ++h) {
@@ -273,7 +270,9 @@ template <class T, bool logits> struct Few {
     int64_t run(const T* x, const Output& out, int64_t begin, int64_t end) {
         for (int64_t point = begin; point < end; point += L) {
             const int points = int(end - point < L ? end - point : L);
-            if (!points_at(x + point * in.pool_stride, points)) return first_bad(x, point, points);
+            if (!points_at(x + point * in.pool_stride, points))
+                for (int p = 0; p < points; ++p)
+                    if (bad[p] >= 0) return (point + p) * in.draws + bad[p];
             write(out, point, points);
         }
         return -1;
@@ -339,11 +338,11 @@ template <class T, bool logits> struct Many {
     template <int G> void take(const T* const* rows, T* to, Row* sums) const {
         T max[G];
         for (int g = 0; g < G; ++g) max[g] = logits ? max_of(rows[g]) : 0;
-        Vec<T> lowest{};
+        Vec<T> lowest[G] = {};
         const auto element = [&](int g, int64_t c, Vec<T>& elog) {
             const Vec<T> z = load(rows[g] + c);
             const Vec<T> y = logits ? exp_and_log<T>(z - max[g], elog) : with_log<T>(z, elog);
-            if (!logits) lowest = y < lowest ? y : lowest;
+            if (!logits) lowest[g] = y < lowest[g] ? y : lowest[g];
             store<T>(to + g * padded + c, y);
             return y * load(&others[c]);
         };
@@ -365,7 +364,7 @@ template <class T, bool logits> struct Many {
                 }
             for (int g = 0; g < G; ++g) sums[g].add(elog[g], rest[g]);
         }
-        for (int g = 0; g < G && !logits; ++g) sums[g].negative = sum<T>(lowest) < 0;
+        for (int g = 0; g < G && !logits; ++g) sums[g].negative = sum<T>(lowest[g]) < 0;
     }
 
     void start(double inverse) {
@@ -376,12 +375,12 @@ template <class T, bool logits> struct Many {
         }
     }
 
-    // Fills the moments of one point; false where a draw is no distribution.
-    bool point_at(const T* x, const Output& out, int64_t point) {
+    // Fills the moments of one point; its first draw that is no distribution, or -1.
+    int64_t point_at(const T* x, const Output& out, int64_t point) {
         Lead lead{};
         Vec<double> inverse[kGroup], elog{};
         const int64_t top = leader(contiguous(x, 0));
-        bool good = true;
+        int64_t bad = -1;
         others[top] = 0;
         for (int64_t draw = 0; draw < in.draws; draw += kGroup) {
             const int count = int(in.draws - draw < kGroup ? in.draws - draw : kGroup);
@@ -394,7 +393,7 @@ template <class T, bool logits> struct Many {
                 for (int g = 0; g < count; ++g) take<1>(rows + g, &e[g * padded], sums + g);
             for (int g = 0; g < count; ++g) {
                 const double l = e[g * padded + top], total = sums[g].rest + l;
-                good &= is_distribution(total, sums[g].negative ? -1 : 0, logits, tolerance);
+                if (bad < 0 && !is_distribution(total, sums[g].negative ? -1 : 0, logits, tolerance)) bad = draw + g;
                 inverse[g] = all<double>(1 / total);
                 lead.add(all<double>(l), all<double>(sums[g].rest), Vec<double>{}, inverse[g], draw + g == 0);
                 elog += sums[g].elog * inverse[g];
@@ -405,8 +404,8 @@ template <class T, bool logits> struct Many {
             if (draw / kGroup % kLogEvery == kLogEvery - 1 || draw + count == in.draws) lead.take_log();
         }
         others[top] = 1;
-        if (good) write(out, point, top, lead, sum<double>(elog));
-        return good;
+        if (bad < 0) write(out, point, top, lead, sum<double>(elog));
+        return bad;
     }
 
     void write(const Output& out, int64_t point, int64_t top, const Lead& lead, double elog) const {
@@ -420,20 +419,10 @@ template <class T, bool logits> struct Many {
         out.entropy[point] -= elog / n;
     }
 
-    int64_t first_bad(const T* x) {
-        for (int64_t draw = 0; draw < in.draws; ++draw) {
-            const T* row = contiguous(x + draw * in.draw_stride, 0);
-            Row sums;
-            take<1>(&row, &e[0], &sums);
-            if (!is_distribution(sums.rest, sums.negative ? -1 : 0, logits, tolerance)) return draw;
-        }
-        return -1;
-    }
-
     int64_t run(const T* x, const Output& out, int64_t begin, int64_t end) {
         for (int64_t point = begin; point < end; ++point) {
-            const T* draws = x + point * in.pool_stride;
-            if (!point_at(draws, out, point)) return point * in.draws + first_bad(draws);
+            const int64_t bad = point_at(x + point * in.pool_stride, out, point);
+            if (bad >= 0) return point * in.draws + bad;
         }
         return -1;
     }
