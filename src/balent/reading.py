@@ -26,7 +26,7 @@ class Source:
 
     shape: tuple[int, ...]
     window: Callable[[int, int], np.ndarray]
-    names: Sequence[Any] | None = None
+    names: np.ndarray | None = None
 
     @property
     def pool(self) -> int:
@@ -93,7 +93,7 @@ def _npz(path: Path, key: str | None) -> Source:
         raise ValueError(f"{path} is not a readable .npz file: {error}") from None
 
 
-def _whole(array: np.ndarray, names: Sequence[Any] | None = None) -> Source:
+def _whole(array: np.ndarray, names: np.ndarray | None = None) -> Source:
     checks.draws(array)
     return Source(array.shape, lambda start, stop: array[start:stop], names)
 
