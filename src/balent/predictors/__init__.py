@@ -1,0 +1,29 @@
+"""Distributions over functions: classifiers that know what they do not know."""
+
+from collections.abc import Callable
+from typing import Any
+
+from balent.predictors.ensemble import Ensemble
+from balent.predictors.functions import Functions
+from balent.predictors.gaussian_process import GaussianProcess
+from balent.predictors.laplace import LastLayerLaplace
+from balent.predictors.training import Training
+from balent.predictors.variational_dropout import VariationalDropout, VariationalLinear
+
+PREDICTORS: dict[str, Callable[..., Any]] = {
+    "ensemble": Ensemble,
+    "laplace": LastLayerLaplace,
+    "variational_dropout": VariationalDropout,
+    "gaussian_process": GaussianProcess,
+}
+
+__all__ = [
+    "PREDICTORS",
+    "Ensemble",
+    "Functions",
+    "GaussianProcess",
+    "LastLayerLaplace",
+    "Training",
+    "VariationalDropout",
+    "VariationalLinear",
+]

@@ -107,7 +107,7 @@ def _epoch(
             batch = settings.augment(batch, generator)
         value = loss(logits_of(model, channels_last(batch)), y[rows])
         optimizer.zero_grad()
-        value.backward()  # type: ignore[no-untyped-call]
+        value.backward()
         optimizer.step()
         yield value.detach()
 
