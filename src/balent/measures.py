@@ -134,7 +134,7 @@ def balentacq(m: Moments, precision: float = 1.0) -> Scores:
     >>> unknown = torch.tensor([[0.2, 0.8], [0.5, 0.5], [0.8, 0.2]])  # 3 draws, 2 classes
     >>> known = torch.tensor([[0.4, 0.6], [0.5, 0.5], [0.6, 0.4]])
     >>> balentacq(Moments.of(torch.stack([unknown, known])))
-    tensor([ 2.9047, -0.1531], dtype=torch.float64)
+    tensor([ 2.7815, -0.2938], dtype=torch.float64)
     """
     return _zero_first(balent(m, precision))
 

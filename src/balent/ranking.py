@@ -50,6 +50,8 @@ class Job:
     def blocks(self, groups: int, advance: Advance) -> Iterator[tuple[Tensor, list[Moments]]]:
         """Positions, and the moments of as many groups of draws (fewer if there are fewer draws)."""
         _ = self.measures  # unknown names are said before the first block is read
+        if self.error:
+            checks.enough_draws(self.source.shape[1], 2)
         for start, block in self.source.blocks():
             positions = torch.arange(start, start + len(block))
             count = min(groups, block.shape[1])

@@ -8,12 +8,11 @@ map. Then no draw needs a pass of its own:
   units that a draw drops, taken off the full product (or of those it keeps, if they are fewer). A
   Conv2d is linear in its input channels: what each channel contributes is computed once, and a draw
   is a sum of contributions.
-- later stages differ by draw: a batched product, with the masks multiplied into the weights.
+- later stages differ by draw: products with the weights between the units that a draw keeps.
 
 Exact for the given masks, up to the order of additions.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +26,8 @@ from balent.types import Indices
 POINTWISE = (nn.ReLU, nn.LeakyReLU, nn.Identity)
 FUNCTIONS = {torch.relu: nn.ReLU, F.relu: nn.ReLU, torch.flatten: nn.Flatten}  # with their defaults
 METHODS = {"relu": nn.ReLU, "flatten": nn.Flatten}
-SCRATCH = 1 << 22  # elements of contributions at a time: they stay in the cache
+CONVOLVED = 64  # points at a time behind a convolution
+SCRATCH = 1 << 19  # elements of sums over channels at a time: they stay in the cache
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,7 @@ class Stage:
     channels: bool
     passing: tuple[nn.Module, ...]
     linear: nn.Linear | nn.Conv2d
+    width: int = 0  # channels, where whole channels are dropped behind another linear map
 
     def flat(self) -> bool:
         """Nothing but pointwise functions between dropout and Linear."""
@@ -61,7 +62,8 @@ class Chain:
     def __init__(self, stages: list[Stage]) -> None:
         self.stages = stages
         names = [f"{'channel ' * s.channels}dropout {s.p:g} → {type(s.linear).__name__}" for s in stages]
-        self.words = f"{', '.join(names)} for all draws in batched products"
+        self.words = f"{', '.join(names)} for all draws together"
+        self._thinned: tuple[Masks, Thinned] | None = None
 
     @classmethod
     def of(cls, suffix: fx.GraphModule) -> "Chain | None":
@@ -73,88 +75,127 @@ class Chain:
 
     def __call__(self, hidden: Tensor, masks: Masks, positions: Indices | None) -> Tensor:
         """Logits [draws, batch, classes]."""
+        if masks.per_point:
+            return self._per_point(hidden, masks, positions)
+        if self._thinned is None or self._thinned[0] != masks:
+            self._thinned = masks, Thinned(self.stages, masks, hidden.shape[1])
+        return self._thinned[1](hidden)
+
+    def _per_point(self, hidden: Tensor, masks: Masks, positions: Indices | None) -> Tensor:
+        """Each point has masks of its own, so they are multiplied into what the layers see."""
         first, *later = self.stages
-        scales = self._scales(masks, positions, hidden.shape[1])
+        scale = masks.kept(0, hidden.shape[1], first.p, positions) / (1 - first.p)
         if isinstance(first.linear, nn.Conv2d):
-            z = _convolved(first, hidden, next(scales), later[0].pool())
+            z = convolved(first, hidden, scale, later[0].pool())
         else:
-            z = _first_linear(first, hidden, next(scales))
-        for i, (stage, scale) in enumerate(zip(later, scales, strict=True)):
-            z = _later_linear(stage, z, scale, channels_last=i == 0 and stage.channels)
+            z = F.linear(first.activated(hidden) * scale, first.linear.weight, first.linear.bias)
+        for layer, stage in enumerate(later, 1):
+            weight, repeat = _channels_last(stage)
+            scale = masks.kept(layer, z.shape[-1] // repeat, stage.p, positions) / (1 - stage.p)
+            z = F.linear(stage.activated(z) * scale.repeat(1, 1, repeat), weight, stage.linear.bias)
         return z
 
-    def _scales(self, masks: Masks, positions: Indices | None, units: int) -> Iterator[Tensor]:
-        """What each dropout multiplies its units with: 0, or 1/(1 - p)."""
-        for layer, stage in enumerate(self.stages):
-            yield masks.kept(layer, units, stage.p, positions) / (1 - stage.p)
+
+class Thinned:
+    """The sub-network of each draw: only the weights between units that it keeps. Made once for all batches."""
+
+    def __init__(self, stages: list[Stage], masks: Masks, units: int) -> None:
+        self.first, *self.later = stages
+        kept = []
+        for layer, stage in enumerate(stages):
+            kept.append(masks.kept(layer, units, stage.p) > 0)
             units = stage.linear.weight.shape[0]
+        self.kept = kept[0]
+        self.few_dropped = self.first.p < 0.5
+        self.units = [(~row if self.few_dropped else row).nonzero()[:, 0] for row in self.kept]
+        self.weights = [self._later_weights([row[i] for row in kept[1:]]) for i in range(masks.n)]
+
+    def _later_weights(self, kept: list[Tensor]) -> list[tuple[Tensor, Tensor, Tensor | None]]:
+        """For each later stage: the units it takes, the weights from them to what the next stage keeps, the bias."""
+        thin = []
+        for i, stage in enumerate(self.later):
+            weight, repeat = _channels_last(stage)
+            units = kept[i].repeat(repeat).nonzero()[:, 0]
+            rows = kept[i + 1].nonzero()[:, 0] if i + 1 < len(kept) else torch.arange(len(weight))
+            bias = stage.linear.bias
+            thin.append((units, (weight[rows][:, units] / (1 - stage.p)).t().contiguous(), None if bias is None else bias[rows]))
+        return thin
+
+    def __call__(self, hidden: Tensor) -> Tensor:
+        if isinstance(self.first.linear, nn.Conv2d):
+            scale = self.kept / (1 - self.first.p)
+            parts = [self._rest(convolved(self.first, x, scale, self.later[0].pool())) for x in hidden.split(CONVOLVED)]
+            return torch.cat(parts, 1)
+        return self._rest(self._linear(self.first.activated(hidden)))
+
+    def _linear(self, x: Tensor) -> Tensor:
+        """The first stage, [draws, batch, out]: all less what is dropped, or only what is kept."""
+        weight, bias = self.first.linear.weight / (1 - self.first.p), self.first.linear.bias
+        z, full = x.new_empty(len(self.units), len(x), len(weight)), F.linear(x, weight, bias)
+        columns, rows = x.t().contiguous(), weight.t().contiguous()
+        for draw, units in zip(z, self.units, strict=True):
+            chosen, weights = columns.index_select(0, units).t(), rows.index_select(0, units)
+            if self.few_dropped:
+                torch.addmm(full, chosen, weights, alpha=-1, out=draw)
+            else:
+                torch.mm(chosen, weights, out=draw)
+        return z if self.few_dropped or bias is None else z.add_(bias)
+
+    def _rest(self, z: Tensor) -> Tensor:
+        """The later stages of each draw."""
+        if not self.later:
+            return z
+        out = z.new_empty(*z.shape[:2], self.later[-1].linear.weight.shape[0])
+        for x, weights, to in zip(z, self.weights, out, strict=True):
+            for i, (stage, (units, weight, bias)) in enumerate(zip(self.later, weights, strict=True)):
+                x = stage.activated(x.index_select(1, units) if i == 0 else x)  # later ones are thin already
+                x = x @ weight if bias is None else torch.addmm(bias, x, weight)
+            to.copy_(x)
+        return out
 
 
-def _first_linear(stage: Stage, hidden: Tensor, scale: Tensor) -> Tensor:
-    """[draws, batch, out] of an input that all draws share."""
-    x, weight, bias = stage.activated(hidden), stage.linear.weight, stage.linear.bias
-    if scale.ndim == 3:  # masks per point
-        return F.linear(x * scale, weight, bias)
-    z = x.new_empty(len(scale), len(x), len(weight))
-    full = F.linear(x, weight) / (1 - stage.p)
-    few_dropped = stage.p < 0.5
-    columns, rows = x.t().contiguous(), weight.t().contiguous() / (1 - stage.p)
-    for draw, kept in zip(z, scale > 0, strict=True):
-        units = (~kept if few_dropped else kept).nonzero()[:, 0]
-        chosen, weights = columns.index_select(0, units).t(), rows.index_select(0, units)
-        torch.addmm(full, chosen, weights, alpha=-1, out=draw) if few_dropped else torch.mm(chosen, weights, out=draw)
-    return z if bias is None else z.add_(bias)
-
-
-def _later_linear(stage: Stage, z: Tensor, scale: Tensor, channels_last: bool) -> Tensor:
-    """[draws, batch, out] of an input that differs by draw; after a convolution its units are (position, channel)."""
+def _channels_last(stage: Stage) -> tuple[Tensor, int]:
+    """The weights for units in the order (position, channel), as `convolved` gives them, and how many positions."""
     weight = stage.linear.weight
-    z = stage.activated(z)
-    if channels_last:
-        channels = scale.shape[-1]
-        weight = weight.view(len(weight), channels, -1).transpose(1, 2).reshape(weight.shape)
-        scale = scale.repeat(*(1,) * (scale.ndim - 1), weight.shape[1] // channels)
-    if scale.ndim == 3:
-        return F.linear(z * scale, weight, stage.linear.bias)
-    z = torch.bmm(z, weight.t() * scale[:, :, None])
-    return z if stage.linear.bias is None else z.add_(stage.linear.bias)
+    if not stage.channels:
+        return weight, 1
+    positions = weight.shape[1] // stage.width
+    return weight.view(len(weight), stage.width, positions).transpose(1, 2).reshape(weight.shape), positions
 
 
-def _convolved(stage: Stage, hidden: Tensor, scale: Tensor, pool: int) -> Tensor:
+def convolved(stage: Stage, hidden: Tensor, scale: Tensor, pool: int) -> Tensor:
     """[draws, batch, positions · channels] of a convolution and max-pooling, from what each channel contributes."""
     conv, x = stage.linear, hidden
+    assert isinstance(conv, nn.Conv2d)
     for f in stage.passing:
         x = f(x)
-    size, _ = _windows(x[:1], conv, pool)[0].shape[1:3]
-    step = max(1, SCRATCH // (x.shape[1] * size * conv.out_channels))
-    parts = []
+    places = _windows(x[:1], conv, pool)[0].shape[1]
+    z = x.new_empty(len(scale), len(x), places * conv.out_channels)
+    step = max(1, SCRATCH // (len(scale) * places * conv.out_channels))
     for start in range(0, len(x), step):
         block = slice(start, start + step)
-        parts.append(_contributions(conv, x[block], scale if scale.ndim == 2 else scale[:, block], pool))
-    return torch.cat(parts, 1) if len(parts) > 1 else parts[0]
+        _contributed(conv, x[block], scale if scale.ndim == 2 else scale[:, block], pool, out=z[:, block])
+    return z
 
 
-def _contributions(conv: nn.Conv2d, x: Tensor, scale: Tensor, pool: int) -> Tensor:
-    draws, points = len(scale), len(x)
+def _contributed(conv: nn.Conv2d, x: Tensor, scale: Tensor, pool: int, out: Tensor) -> None:
+    """Sums over the channels that each draw keeps, the largest of each pooling window."""
     kernels = conv.weight.flatten(2).permute(1, 2, 0)  # [in, kernel, out]
-    best: Tensor | None = None
-    for window in _windows(x, conv, pool):  # [in, points · positions, kernel], for each place in a pooling window
-        each = torch.bmm(window, kernels)
+    for i, window in enumerate(_windows(x, conv, pool)):
+        each = torch.bmm(window, kernels)  # [in, points · positions, out]
         if scale.ndim == 2:
-            y = (scale @ each.view(len(each), -1)).view(draws, points, -1)
+            y = (scale @ each.view(len(each), -1)).view(out.shape)
         else:
-            y = torch.bmm(scale.permute(1, 0, 2), each.view(len(each), points, -1).transpose(0, 1)).transpose(0, 1)
-        best = y if best is None else torch.maximum(best, y, out=best)
-    assert best is not None
+            y = torch.bmm(scale.permute(1, 0, 2), each.view(len(each), len(x), -1).transpose(0, 1)).transpose(0, 1)
+        out.copy_(y) if i == 0 else torch.maximum(out, y, out=out)
     if conv.bias is not None:
-        best.view(draws, points, -1, conv.out_channels).add_(conv.bias)
-    return best
+        out.unflatten(2, (-1, conv.out_channels)).add_(conv.bias)
 
 
 def _windows(x: Tensor, conv: nn.Conv2d, pool: int) -> list[Tensor]:
-    """The inputs of each output, apart for each place in a pooling window: pool² of [in, points · positions, kernel]."""
+    """The inputs of each output, for each place in a pooling window: [in, points · positions, kernel], pool² times."""
     k = conv.kernel_size[0]
-    patches = F.pad(x, (conv.padding[0],) * 4).unfold(2, k, 1).unfold(3, k, 1)  # [points, in, height, width, k, k]
+    patches = F.pad(x, (int(conv.padding[0]),) * 4).unfold(2, k, 1).unfold(3, k, 1)  # [points, in, height, width, k, k]
     height, width = (side // pool * pool for side in patches.shape[2:4])
     patches = patches[:, :, :height, :width].transpose(0, 1)
     places = [(i, j) for i in range(pool) for j in range(pool)]
@@ -177,7 +218,8 @@ def _stages(suffix: fx.GraphModule) -> list[Stage] | None:
         if isinstance(module, nn.Dropout | nn.Dropout2d) and drop is None:
             drop = module
         elif isinstance(module, nn.Linear | nn.Conv2d) and drop is not None:
-            stages.append(Stage(drop.p, isinstance(drop, nn.Dropout2d), tuple(passing), module))
+            width = stages[-1].linear.weight.shape[0] if stages else 0
+            stages.append(Stage(drop.p, isinstance(drop, nn.Dropout2d), tuple(passing), module, width))
             drop, passing = None, []
         elif isinstance(module, (*POINTWISE, nn.MaxPool2d, nn.Flatten)) and drop is not None:
             passing.append(module)
