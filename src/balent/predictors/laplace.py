@@ -10,7 +10,7 @@ al., 2018). Both are kept by their eigenvectors, so that every τ and every draw
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Generator, Tensor, nn
@@ -27,17 +27,9 @@ GRID = tuple(10 ** (k / 4) for k in range(-16, 17))  # 1e-4 … 1e4
 BLOCK = 1024  # points at a time while the curvature is summed
 
 
-class Curvature(Protocol):
-    """H by its eigenvectors: its eigenvalues, and numbers along the eigenvectors turned back into weights."""
-
-    @property
-    def eigenvalues(self) -> Tensor: ...
-    def weights(self, along: Tensor) -> Tensor: ...  # [draws, *eigenvalues.shape] -> [draws, classes, features]
-
-
 @dataclass(frozen=True)
 class Full:
-    """Every pair of weights."""
+    """The curvature of every pair of weights, by its eigenvectors."""
 
     eigenvalues: Tensor
     vectors: Tensor
@@ -49,12 +41,13 @@ class Full:
         return cls(eigenvalues.clamp_min(0), vectors, p.shape[1])  # below 0 is rounding: H is a sum of squares
 
     def weights(self, along: Tensor) -> Tensor:
+        """Numbers along the eigenvectors, turned back into weights: [draws, classes, features]."""
         return (along @ self.vectors.T).unflatten(1, (self.classes, -1))
 
 
 @dataclass(frozen=True)
 class Kronecker:
-    """Classes times features."""
+    """The curvature as that of classes times that of features, by their eigenvectors."""
 
     of_classes: Tensor  # eigenvalues
     of_features: Tensor
@@ -73,6 +66,9 @@ class Kronecker:
 
     def weights(self, along: Tensor) -> Tensor:
         return self.class_vectors @ along @ self.feature_vectors.T
+
+
+Curvature = Full | Kronecker
 
 
 def hessian(features: Tensor, p: Tensor) -> Tensor:
