@@ -1,0 +1,138 @@
+"""What every entry of MEASURES obeys, also tomorrow's: a new measure is tested by standing in the table."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Generator
+from torch.testing import assert_close
+
+from balent import MEASURES, STRATEGIES, Draws, Moments, measures
+from examples import EDGES, draws, logits, probabilities
+
+# The random measure is no function of the draws: it obeys shape, dtype and range, and nothing else.
+FUNCTIONS = {name: f for name, f in MEASURES.items() if name != "random"}
+EVERY = pytest.mark.parametrize("measure", MEASURES.values(), ids=MEASURES)
+EVERY_FUNCTION = pytest.mark.parametrize("measure", FUNCTIONS.values(), ids=FUNCTIONS)
+# +inf where BalEnt (or MJEnt, or the released formula's denominator) is exactly 0: documented, ranked first.
+MAY_BE_INFINITE = {"balentacq", "mjentacq", "balentacq_released"}
+# Quotients and differences that vanish: compare what they are made of, where their own size says nothing.
+JUMPS = {"balentacq": measures.balent, "mjentacq": measures.mjent}
+
+
+def assert_same_scores(measure, a, b):
+    """Equal up to float64 and the cancellation in H + U and H - noise, whose terms are of size 10."""
+    name = measure.__name__
+    if name == "balentacq_released":  # 1/x jumps at 0, as do those of JUMPS: judged by x
+        a, b = (measures.posterior_uncertainty(m) + 2 * measures.entropy(m) for m in (a, b))
+    else:
+        a, b = (JUMPS.get(name, measure)(m) for m in (a, b))
+    assert_close(a, b, rtol=1e-7, atol=1e-10)
+
+
+@EVERY
+def test_scores_are_one_float64_number_a_point(measure, kernel):
+    scores = measure(Moments.of(probabilities(7, 5, 3, dtype=torch.float32)))
+    assert scores.shape == (7,)
+    assert scores.dtype == torch.float64
+    assert scores.isfinite().all()
+
+
+@pytest.mark.parametrize("edge", EDGES)
+def test_all_scores_at_the_edges_are_numbers_and_finite(edge, kernel):
+    """None of these edges lies at BalEnt = 0, so that even what may be infinite is not."""
+    m = Moments.of(EDGES[edge])
+    assert [name for name, measure in MEASURES.items() if not measure(m).isfinite().all()] == []
+
+
+@EVERY
+@given(draws())
+def test_no_score_is_nan_and_none_infinite_but_where_documented(measure, p):
+    scores = measure(Moments.of(p))
+    assert not scores.isnan().any()
+    assert not (scores == -math.inf).any()
+    assert measure.__name__ in MAY_BE_INFINITE or scores.isfinite().all()
+
+
+@EVERY_FUNCTION
+@given(draws(), st.randoms(use_true_random=False))
+def test_names_of_classes_do_not_matter(measure, p, random):
+    order = random.sample(range(p.shape[2]), p.shape[2])
+    assert_same_scores(measure, Moments.of(p[:, :, order]), Moments.of(p))
+
+
+@EVERY_FUNCTION
+def test_the_order_of_draws_does_not_matter(measure):
+    p = probabilities(20, 30, 4)
+    order = torch.randperm(30, generator=Generator().manual_seed(0))
+    assert_same_scores(measure, Moments.of(p[:, order]), Moments.of(p))
+
+
+@EVERY_FUNCTION
+def test_merged_chunks_of_draws_score_as_the_whole(measure):
+    p = probabilities(20, 30, 4)
+    assert_same_scores(measure, Moments.of(p[:, :11]) + Moments.of(p[:, 11:]), Moments.of(p))
+
+
+@EVERY_FUNCTION
+@pytest.mark.parametrize("classes", [2, 10, 60])
+def test_a_point_scores_the_same_bits_alone_and_among_others(measure, classes, level):
+    """Else picks would depend on the size of blocks, and on the worker that scores them."""
+    m = Moments.of(logits(50, 11, classes, seed=classes), logits=True)
+    whole = measure(m)
+    for part in (slice(0, 1), slice(13, 14), slice(49, 50), slice(3, 20), slice(16, 48)):
+        assert torch.equal(measure(m[part]), whole[part])
+
+
+@EVERY_FUNCTION
+def test_a_class_that_never_occurs_changes_nothing_but_the_mean_over_classes(measure):
+    p = probabilities(20, 8, 3)
+    padded = torch.nn.functional.pad(p, (0, 1))
+    if measure is measures.mean_sd:
+        assert_close(measure(Moments.of(padded)) * 4 / 3, measure(Moments.of(p)))
+    else:
+        assert_same_scores(measure, Moments.of(padded), Moments.of(p))
+
+
+@EVERY_FUNCTION
+def test_a_measure_leaves_the_moments_as_they_were(measure):
+    m = Moments.of(probabilities(6, 8, 3))
+    before = [x.clone() for x in (m.mean, m.var, m.within, m.entropy)]
+    once = measure(m).clone()
+    assert torch.equal(measure(m), once)
+    for x, y in zip((m.mean, m.var, m.within, m.entropy), before, strict=True):
+        assert torch.equal(x, y)
+
+
+@EVERY
+def test_a_measure_says_what_it_is(measure):
+    assert len(measure.__doc__.splitlines()[0]) > 20
+
+
+@EVERY
+def test_a_measure_is_a_strategy_of_the_same_name(measure):
+    picks = STRATEGIES[measure.__name__](
+        Draws(probabilities(9, 5, 3)), range(9), 4, generator=Generator().manual_seed(0)
+    )
+    assert len(set(picks.indices.tolist())) == 4
+    assert (picks.scores.diff() <= 0).all()
+
+
+@pytest.mark.parametrize("name", ["balentacq", "mjentacq", "balentacq_released", "mjent", "balent"])
+def test_draws_that_all_agree_come_last(name, kernel):
+    """Where nothing is to be learned h → -∞; the floor keeps such points last, but finite."""
+    p = probabilities(40, 20, 3)
+    p[13] = p[13, :1]
+    scores = MEASURES[name](Moments.of(p))
+    assert int(scores.argmin()) == 13
+
+
+@pytest.mark.parametrize("name", ["bald", "mean_sd", "beta_bald", "beta_eig", "expected_effective_loss"])
+def test_draws_that_all_agree_have_nothing_to_tell(name, kernel):
+    p = probabilities(40, 20, 3)
+    p[13] = p[13, :1]
+    scores = MEASURES[name](Moments.of(p))
+    assert int(scores.argmin()) == 13
+    assert float(scores[13]) == pytest.approx(0, abs=1e-14)
