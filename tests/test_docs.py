@@ -1,0 +1,169 @@
+"""What the documentation says is so: its examples run, and every command stands in it."""
+
+import ast
+import contextlib
+import doctest
+import importlib
+import io
+import math
+import re
+import runpy
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import balent
+from balent import MEASURES, STRATEGIES, cli, kernels
+
+ROOT = Path(__file__).parent.parent
+SOURCES = Path(balent.__file__).parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
+COMMANDS = typer.main.get_command(cli.app).commands
+
+
+def blocks(page, *languages):
+    """(line, text) of each fenced block in one of these languages."""
+    text = page.read_text(encoding="utf-8")
+    return [(text[: b.start()].count("\n") + 1, b[2]) for b in FENCE.finditer(text) if b[1] in languages]
+
+
+def named(path):
+    return str(path.relative_to(ROOT))
+
+
+# ── Python ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=named)
+def test_examples_in_python_run_one_after_the_other(page, tmp_path, monkeypatch):
+    """Blocks of a page share their variables, as a reader who types them in would have it."""
+    monkeypatch.chdir(tmp_path)
+    names = {"__name__": "__main__"}
+    for line, code in blocks(page, "python"):
+        with contextlib.redirect_stdout(io.StringIO()):
+            exec(compile("\n" * line + code, str(page), "exec"), names)
+
+
+def test_the_readme_has_an_example():
+    assert blocks(ROOT / "README.md", "python")
+
+
+@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=named)
+def test_examples_run(example, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(example), run_name="__main__")
+    assert capsys.readouterr().out
+
+
+def documented(path):
+    """Docstrings of a file with examples in them; read from the source, since decorators hide them."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    nodes = [node for node in ast.walk(tree) if isinstance(node, kinds) and ">>>" in (ast.get_docstring(node) or "")]
+    return [(getattr(node, "name", path.stem), ast.get_docstring(node)) for node in nodes]
+
+
+DOCTESTS = [(path, name, text) for path in sorted(SOURCES.rglob("*.py")) for name, text in documented(path)]
+
+
+@pytest.mark.parametrize(("path", "name", "text"), DOCTESTS, ids=[f"{p.stem}.{name}" for p, name, _ in DOCTESTS])
+def test_examples_in_docstrings_say_what_comes_out(path, name, text):
+    module = importlib.import_module(".".join(path.relative_to(SOURCES.parent).with_suffix("").parts))
+    test = doctest.DocTestParser().get_doctest(text, dict(vars(module)), name, str(path), 0)
+    said = io.StringIO()
+    doctest.DocTestRunner(verbose=False).run(test, out=said.write)
+    assert said.getvalue() == ""
+
+
+def test_docstrings_of_the_mathematics_have_examples():
+    assert {"balentacq", "entropy", "score", "select", "Moments"} <= {name for _, name, _ in DOCTESTS}
+
+
+# ── the command line ─────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_and_stands_in_the_documentation(name):
+    command = COMMANDS[name]
+    assert len(command.help) > 20
+    for parameter in command.params:
+        assert parameter.help, f"balent {name} {parameter.name} has no help"
+    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    assert f"## balent {name}\n" in page
+    for parameter in command.params:
+        assert all(option in page for option in parameter.opts if option.startswith("--") and option != "--help")
+
+
+def test_tables_of_options_are_up_to_date():
+    subprocess.run([sys.executable, str(ROOT / "docs" / "build.py"), "--check"], check=True)
+
+
+def said_by(command, monkeypatch):
+    """What a command of a transcript prints: ours in this process, others in a shell."""
+    words = shlex.split(command)
+    while "=" in words[0]:
+        monkeypatch.setenv(*words.pop(0).split("=", 1))
+        kernels.active.cache_clear()
+    if words[0] == "balent":
+        return CliRunner().invoke(cli.app, words[1:], catch_exceptions=False).output
+    return subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True).stdout
+
+
+def is_same(came, expected):
+    """Equal cells, numbers to five digits: the last ones depend on the instruction set."""
+    try:
+        return came == expected or math.isclose(float(came), float(expected), rel_tol=1e-5)
+    except ValueError:
+        return (came, expected) == (kernels.active(), "avx512")  # the machine on which the page was written
+
+
+def matches(came, expected):
+    """Line by line and cell by cell; a line of … stands for any lines."""
+    if "…" in expected:
+        before, after = (part.splitlines() for part in expected.split("…"))
+        lines = came.splitlines()
+        return matches(
+            "\n".join(lines[: len(before)] + lines[len(lines) - len(after) + 1 :]), "\n".join(before + after[1:])
+        )
+    cells = [[re.split(r"[,\s]+", line.strip()) for line in text.strip().splitlines()] for text in (came, expected)]
+    return [len(line) for line in cells[0]] == [len(line) for line in cells[1]] and all(
+        is_same(x, y) for one, other in zip(*cells, strict=True) for x, y in zip(one, other, strict=True)
+    )
+
+
+def test_transcripts_of_the_command_line_are_what_it_prints(tmp_path, monkeypatch, use_kernel):
+    """In docs/cli.md, `$ command` and what it prints. A `cat` of a file that is not there says what is in it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(cli.out, "width", 200)
+    page = ROOT / "docs" / "cli.md"
+    for _, script in blocks(page, "sh"):
+        subprocess.run(["sh", "-ec", script.replace("python ", f"{shlex.quote(sys.executable)} ")], check=True)
+    for _, transcript in blocks(page, "text"):
+        for command, expected in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", transcript, re.M):
+            if command.startswith("cat ") and not Path(command[4:]).exists():
+                Path(command[4:]).write_text(expected)
+            else:
+                came = said_by(command, monkeypatch)
+                assert matches(came, expected.strip()), f"$ {command}\n{came}"
+
+
+# ── names ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", {**MEASURES, **STRATEGIES})
+def test_every_measure_and_strategy_is_described(name):
+    pages = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    assert f"### {name}\n" in pages or f"`{name}`" in pages
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_links_between_pages_lead_somewhere(page):
+    text = re.sub(r"`[^`]+`", "", FENCE.sub("", page.read_text(encoding="utf-8")))
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
+        assert (page.parent / target).exists(), f"{named(page)} links to {target}"
