@@ -38,11 +38,19 @@ def resnet(depth: int, weights: Weights = None) -> ResNet:
     if depth not in SHAPES:
         raise ValueError(f"a ResNet here has depth {' or '.join(map(str, SHAPES))}, but {depth} was asked for")
     if weights is not None and not Path(weights).is_file():
-        return ResNet(transformers.ResNetModel.from_pretrained(str(weights), use_safetensors=True))
+        return ResNet(_pretrained(transformers, depth, str(weights)))
     backbone = transformers.ResNetModel(transformers.ResNetConfig(**SHAPES[depth]))
     if weights is not None:
         _load(backbone, {_renamed(name): value for name, value in _state(weights).items()}, weights)
     return ResNet(backbone)
+
+
+def _pretrained(transformers: Any, depth: int, name: str) -> nn.Module:
+    backbone = transformers.ResNetModel.from_pretrained(name, use_safetensors=True)
+    blocks, expected = list(backbone.config.depths), SHAPES[depth]["depths"]
+    if blocks != expected:
+        raise ValueError(f"{name} is not a ResNet-{depth}: its stages have {blocks} blocks, not {expected}")
+    return backbone
 
 
 # Files of torchvision's models are the ones most people have: its names, and what they are here.
@@ -98,12 +106,14 @@ def _state(path: str | Path) -> dict[str, Tensor]:
 
 def _load(model: nn.Module, state: dict[str, Tensor], path: str | Path) -> None:
     """What the file has beyond the model (its classifier) is left out; what it lacks is an error."""
-    missing, _ = model.load_state_dict(state, strict=False)
-    if missing:
+    wanted = model.state_dict()
+    lacking = [name for name, value in wanted.items() if name not in state or state[name].shape != value.shape]
+    if lacking:
         raise ValueError(
-            f"{path} lacks {len(missing)} of the {len(model.state_dict())} weights of this network, "
-            f"the first is {missing[0]!r}; is it a file of another network?"
+            f"{path} lacks {len(lacking)} of the {len(wanted)} weights of this network, or has them in another shape, "
+            f"the first is {lacking[0]!r}; is it a file of another network?"
         )
+    model.load_state_dict({name: state[name] for name in wanted})
 
 
 def _transformers() -> Any:

@@ -4,7 +4,7 @@
 def shared_draws(n: int, masks: str, what: str) -> None:
     """n functions, shared by the pool: `what` says why there are no others."""
     if n < 1:
-        raise ValueError(f"at least one function must be drawn, but n is {n}")
+        raise ValueError(f"n must be a positive number of draws, but is {n}")
     if masks == "per-point":
         raise ValueError(f'masks="per-point" has no meaning here: {what}; use masks="shared"')
     if masks != "shared":

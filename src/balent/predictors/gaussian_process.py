@@ -23,7 +23,7 @@ from torch import Generator, Tensor
 from balent.predictors.asked import shared_draws
 from balent.predictors.functions import Functions
 from balent.predictors.inputs import as_pairs
-from balent.predictors.training import Progress, check_labels, reproducible
+from balent.predictors.training import Progress, check_labels, check_sizes, reproducible
 from balent.types import Indices
 
 
@@ -122,8 +122,7 @@ class GaussianProcess:
 
     def fit(self, labelled: Any, *, generator: Generator, progress: Progress | None = None) -> None:
         x, y = as_pairs(labelled)
-        if len(y) == 0 or len(x) != len(y):
-            raise ValueError(f"every point needs one label, but there are {len(x)} points and {len(y)} labels")
+        check_sizes(x, y)
         check_labels(y, self.classes, one_class=self.one_class)
         if not isinstance(x, Tensor) or not flat(x).isfinite().all():
             raise ValueError("a Gaussian process takes finite numbers [batch, inputs]; look for NaN in the inputs")

@@ -140,16 +140,21 @@ def reproducible(generator: Generator, device: str = "cpu") -> Iterator[None]:
 
 def check(model: nn.Module, x: Batch, y: Tensor, *, one_class: bool = False) -> None:
     """Is this a set to learn from, for this model?  One point is tried, in eval mode."""
-    if len(y) == 0:
-        raise ValueError("there is nothing to learn from: the labelled set is empty; label some points first")
-    if size(x) != len(y):
-        raise ValueError(f"every point needs one label, but there are {size(x)} points and {len(y)} labels")
+    check_sizes(x, y)
     model.eval()
     with torch.inference_mode():
         output = logits_of(model, take(x, slice(0, 1)))
     if output.ndim < 2 or len(output) != 1:
         raise ValueError(f"the model must give [batch, classes], but gave {tuple(output.shape)} for a batch of 1")
     check_labels(y, output.shape[-1], one_class=one_class)
+
+
+def check_sizes(x: Batch, y: Tensor) -> None:
+    """As many labels as points, and at least one."""
+    if len(y) == 0:
+        raise ValueError("there is nothing to learn from: the labelled set is empty; label some points first")
+    if size(x) != len(y):
+        raise ValueError(f"every point needs one label, but there are {size(x)} points and {len(y)} labels")
 
 
 def check_labels(y: Tensor, classes: int, *, one_class: bool = False) -> None:

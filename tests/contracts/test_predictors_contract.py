@@ -1,0 +1,252 @@
+"""What every entry of PREDICTORS obeys, also tomorrow's: its draws are fixed functions, and its seed decides which."""
+
+import copy
+import math
+import pickle
+
+import pytest
+import torch
+from labelled import blobs, generator, network
+from torch import nn
+from torch.testing import assert_close
+
+from balent import Moments
+from balent.predictors import PREDICTORS, VariationalLinear
+from balent.types import Sampled
+
+CLASSES, N = 3, 5
+
+
+def variational():
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return nn.Sequential(VariationalLinear(4, 8), nn.Linear(8, CLASSES))
+
+
+# How to make each one small: its model (the caller's, to be left alone), and the settings that matter.
+MODELS = {"variational_dropout": variational, "gaussian_process": lambda: CLASSES}
+SETTINGS = {"gaussian_process": {"iterations": 5, "features": 64}, "ensemble": {"members": 8, "epochs": 3}}
+PER_POINT = ["mc_dropout"]  # whose randomness can belong to points
+
+
+def made(name, **settings):
+    model = MODELS.get(name, network)()
+    return PREDICTORS[name](model, **(SETTINGS.get(name, {"epochs": 3}) | settings)), model
+
+
+def fitted(name, seed=0, **settings):
+    predictor, _ = made(name, **settings)
+    predictor.fit(blobs(), generator=generator(seed))
+    return predictor
+
+
+def pool(points=11):
+    return blobs(points, seed=9)[0], torch.arange(points)
+
+
+every = pytest.mark.parametrize("name", PREDICTORS)
+
+
+@pytest.fixture(scope="module")
+def predictors():
+    return {name: fitted(name) for name in PREDICTORS}
+
+
+# ── functions ────────────────────────────────────────────────────────────────────────────────────
+
+
+@every
+def test_n_distributions_over_classes_for_each_point(predictors, name):
+    sampled = predictors[name].sample(N, seed=0)
+    draws = sampled(*pool())
+    assert isinstance(sampled, Sampled)
+    assert draws.shape == (11, N, CLASSES)
+    assert_close(draws.sum(-1), torch.ones_like(draws[..., 0]))
+
+
+@every
+def test_the_functions_differ(predictors, name):
+    draws = predictors[name].sample(N, seed=0)(*pool())
+    assert all((draws[:, i] - draws[:, j]).abs().max() > 1e-4 for i in range(N) for j in range(i))
+
+
+@every
+def test_moments_are_those_of_the_draws(predictors, name):
+    sampled = predictors[name].sample(N, seed=0)
+    x, positions = pool()
+    found, expected = sampled.moments(x, positions), Moments.of(sampled(x, positions))
+    assert found.n == N
+    for part in ("mean", "var", "within", "entropy"):
+        assert_close(getattr(found, part), getattr(expected, part), rtol=1e-4, atol=1e-6)
+
+
+@every
+def test_the_same_input_gives_the_same_output_at_every_call(predictors, name):
+    sampled = predictors[name].sample(N, seed=0)
+    assert torch.equal(sampled(*pool()), sampled(*pool()))
+
+
+@every
+@pytest.mark.parametrize("batch_size", [1, 2, 7])
+def test_draws_do_not_depend_on_the_batch_nor_the_order(predictors, name, batch_size):
+    """Up to the order in which float32 numbers are added."""
+    sampled = predictors[name].sample(N, seed=0)
+    x, positions = pool()
+    order = torch.randperm(len(x), generator=generator(1))
+    parts = [sampled(x[rows], positions[rows]) for rows in order.split(batch_size)]
+    assert_close(torch.cat(parts), sampled(x, positions)[order], rtol=1e-5, atol=1e-6)
+
+
+@every
+def test_features_do_not_depend_on_the_batch(predictors, name):
+    sampled = predictors[name].sample(N, seed=0)
+    x, _ = pool()
+    features = sampled.features(x)
+    assert features.shape[0] == len(x)
+    assert_close(torch.cat([sampled.features(x[:4]), sampled.features(x[4:])]), features)
+
+
+@every
+def test_functions_stay_what_they_are_when_the_predictor_learns_more(name):
+    predictor = fitted(name)
+    sampled = predictor.sample(N, seed=0)
+    before = sampled(*pool())
+    predictor.fit(blobs(90, seed=4), generator=generator(4))
+    assert torch.equal(sampled(*pool()), before)
+    assert not torch.equal(predictor.sample(N, seed=0)(*pool()), before)
+
+
+@every
+def test_functions_travel(predictors, name):
+    """To another process, by pickle: used before or not."""
+    sampled = predictors[name].sample(N, seed=0)
+    fresh = pickle.loads(pickle.dumps(sampled))
+    draws = sampled(*pool())
+    used = pickle.loads(pickle.dumps(sampled))
+    assert torch.equal(fresh(*pool()), draws)
+    assert torch.equal(used(*pool()), draws)
+
+
+@every
+def test_a_point_that_gives_nan_is_named(predictors, name):
+    x, positions = pool()
+    x[6] = math.nan
+    with pytest.raises(ValueError, match=r"is NaN; .*at point 106, draw 0"):
+        predictors[name].sample(N, seed=0).moments(x, positions + 100)
+
+
+# ── randomness ───────────────────────────────────────────────────────────────────────────────────
+
+
+@every
+def test_the_seed_decides_the_functions(predictors, name):
+    first, again, other = (predictors[name].sample(N, seed=seed)(*pool()) for seed in (3, 3, 4))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
+@every
+def test_the_generator_decides_what_is_learned(name):
+    """A Gaussian process learns nothing by chance."""
+    first, again, other = (fitted(name, seed).sample(N, seed=0)(*pool()) for seed in (1, 1, 2))
+    assert torch.equal(first, again)
+    assert torch.equal(first, other) is (name == "gaussian_process")
+
+
+@every
+def test_the_random_state_of_torch_is_neither_used_nor_changed(predictors, name):
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    draws = fitted(name).sample(N, seed=0)(*pool())
+    assert torch.equal(torch.get_rng_state(), before)
+    assert torch.equal(predictors[name].sample(N, seed=0)(*pool()), draws)
+
+
+@pytest.mark.parametrize("name", PER_POINT)
+def test_masks_per_point_belong_to_positions(predictors, name):
+    x, positions = pool()
+    sampled = predictors[name].sample(N, seed=0, masks="per-point")
+    copies = x[:1].expand(11, -1)
+    assert sampled(copies, positions).std(0).max() > 0.01
+    assert sampled(copies, positions[4].expand(11)).std(0).max() < 1e-6
+
+
+@pytest.mark.parametrize("name", [name for name in PREDICTORS if name not in PER_POINT])
+def test_masks_per_point_are_refused_where_there_are_none(predictors, name):
+    with pytest.raises(ValueError, match=r'masks="per-point" has no meaning here: .*; use masks="shared"'):
+        predictors[name].sample(N, seed=0, masks="per-point")
+
+
+# ── the caller's module ──────────────────────────────────────────────────────────────────────────
+
+
+def state_of(model):
+    """Everything about a module that someone could miss afterwards."""
+    parts = [(part.training, len(part._forward_hooks), len(part._forward_pre_hooks)) for part in model.modules()]
+    grads = [(p.requires_grad, None if p.grad is None else p.grad.clone()) for p in model.parameters()]
+    return copy.deepcopy(model.state_dict()), parts, grads, [id(p) for p in model.parameters()]
+
+
+@every
+@pytest.mark.parametrize("training", [True, False])
+def test_sampling_leaves_the_module_as_it_was(name, training):
+    predictor, model = made(name)
+    predictor.fit(blobs(), generator=generator())
+    if not isinstance(model, nn.Module):
+        pytest.skip("takes no module")
+    model.train(training)
+    model[0].eval()
+    model[-1].weight.requires_grad_(False)
+    model[0].register_forward_hook(do_nothing)
+    before = state_of(model)
+    sampled = predictor.sample(N, seed=0)
+    sampled(*pool()), sampled.moments(*pool()), sampled.features(pool()[0])
+    assert_close(state_of(model), before, rtol=0, atol=0)
+
+
+def do_nothing(*_):
+    """A hook of the caller's."""
+
+
+@every
+def test_a_cold_start_forgets(name):
+    """Fitting twice is fitting once; where an earlier set was another one, too."""
+    predictor = fitted(name)
+    predictor.fit(blobs(30, seed=8), generator=generator(8))
+    predictor.fit(blobs(), generator=generator())
+    assert torch.equal(predictor.sample(N, seed=0)(*pool()), fitted(name).sample(N, seed=0)(*pool()))
+
+
+# ── bad input ────────────────────────────────────────────────────────────────────────────────────
+
+X, Y = blobs(6)
+BAD = {
+    "a label outside": ((X, torch.tensor([0, 1, 2, 0, 7, 1])), r"labels must be 0\.\.2 .*label 4 is 7"),
+    "one class": ((X, torch.ones(6).long()), "at least two classes, but all 6 are class 1"),
+    "a label is missing": ((X, Y[:5]), "there are 6 points and 5 labels"),
+    "no points": ((X[:0], Y[:0]), "the labelled set is empty"),
+    "NaN": ((X * math.nan, Y), "look for NaN in the inputs"),
+}
+
+
+@every
+@pytest.mark.parametrize(("labelled", "message"), BAD.values(), ids=BAD)
+def test_bad_labelled_sets_are_refused_in_words(name, labelled, message):
+    predictor, _ = made(name)
+    with pytest.raises(ValueError, match=message):
+        predictor.fit(labelled, generator=generator())
+
+
+@every
+@pytest.mark.parametrize(
+    ("asked", "message"), [({"n": 0}, "n "), ({"n": 2, "masks": "shard"}, "masks must be .*'shard'")]
+)
+def test_what_cannot_be_drawn_is_refused_in_words(predictors, name, asked, message):
+    with pytest.raises(ValueError, match=message):
+        predictors[name].sample(seed=0, **asked)
+
+
+@every
+def test_unknown_settings_are_refused(name):
+    with pytest.raises(TypeError, match="epoch_count"):
+        made(name, epoch_count=3)
