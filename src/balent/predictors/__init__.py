@@ -7,10 +7,12 @@ from balent.predictors.ensemble import Ensemble
 from balent.predictors.functions import Functions
 from balent.predictors.gaussian_process import GaussianProcess
 from balent.predictors.laplace import LastLayerLaplace
+from balent.predictors.mc_dropout import MCDropout
 from balent.predictors.training import Training
 from balent.predictors.variational_dropout import VariationalDropout, VariationalLinear
 
 PREDICTORS: dict[str, Callable[..., Any]] = {
+    "mc_dropout": MCDropout,
     "ensemble": Ensemble,
     "laplace": LastLayerLaplace,
     "variational_dropout": VariationalDropout,
@@ -23,6 +25,7 @@ __all__ = [
     "Functions",
     "GaussianProcess",
     "LastLayerLaplace",
+    "MCDropout",
     "Training",
     "VariationalDropout",
     "VariationalLinear",

@@ -84,6 +84,15 @@ class Chain:
     def _per_point(self, hidden: Tensor, masks: Masks, positions: Indices | None) -> Tensor:
         """Each point has masks of its own, so they are multiplied into what the layers see."""
         first, *later = self.stages
+        if isinstance(first.linear, nn.Conv2d) and len(hidden) > CONVOLVED:
+            places = positions.split(CONVOLVED) if positions is not None else [None] * len(hidden)
+            parts = [self._per_point(x, masks, at) for x, at in zip(hidden.split(CONVOLVED), places, strict=False)]
+            return torch.cat(parts, 1)
+        at_a_time = max(1, SCRATCH // hidden.numel())
+        if not isinstance(first.linear, nn.Conv2d) and masks.n > at_a_time:
+            starts = range(0, masks.n, at_a_time)
+            parts = [masks.part(i, min(i + at_a_time, masks.n)) for i in starts]
+            return torch.cat([self._per_point(hidden, part, positions) for part in parts])
         scale = masks.kept(0, hidden.shape[1], first.p, positions) / (1 - first.p)
         if isinstance(first.linear, nn.Conv2d):
             z = convolved(first, hidden, scale, later[0].pool())

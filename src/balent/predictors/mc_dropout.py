@@ -13,13 +13,50 @@ from jaxtyping import Float
 from torch import Generator, Tensor, nn
 
 from balent.moments import Moments
+from balent.predictors.analytic import Analytic, matched
 from balent.predictors.functions import as_tensor
+from balent.predictors.inputs import Batch
+from balent.predictors.last_layer import Features, features_of
 from balent.predictors.masks import Masks
 from balent.predictors.network import Network
+from balent.predictors.training import Progress, Training, fit, weights
 from balent.types import Draws, Indices
 
-Kind = Literal["shared", "per-point"]
 Design = Literal["independent", "stratified", "matched"]
+DESIGNS = ("independent", "stratified", "matched")
+
+
+class MCDropout:
+    """A module whose dropout is its doubt. Settings of `Training` by name: MCDropout(model, epochs=50).
+
+    `probabilities` says that the module ends in a softmax; `fast=False` runs it plainly, once for each draw.
+    """
+
+    def __init__(self, model: nn.Module, *, probabilities: bool = False, fast: bool = True, **training: Any) -> None:
+        self.model, self.probabilities, self.fast = model, probabilities, fast
+        self.training = Training(**training)
+        self._initial = weights(model)
+
+    def fit(self, labelled: Any, *, generator: Generator, progress: Progress | None = None) -> None:
+        """Train on all that is labelled, from the initial weights (or from the last ones: warm_start)."""
+        settings = {"settings": self.training, "initial": self._initial, "progress": progress}
+        fit(self.model, labelled, generator=generator, **settings)
+
+    def sample(
+        self, n: int | Literal["analytic"], *, seed: int = 0, masks: str = "shared", design: Design = "independent"
+    ) -> "SubNetworks | Analytic":
+        """n fixed sub-networks; or "analytic": moments of the last layer's dropout without any draw.
+
+        design: "independent" masks; "stratified" ones, each unit dropped equally often over the draws; or
+        "matched", stratified and with each logit's mean and variance over draws made exact (last-layer dropout).
+        """
+        _check(n, masks, design)
+        network, features = Network(self.model, fast=self.fast), features_of(self.model)
+        if n == "analytic":
+            return Analytic(network, features)
+        kind = "independent" if design == "independent" else "stratified"
+        drawn = Masks(seed, int(n), per_point=masks == "per-point", design=kind)
+        return SubNetworks(network, drawn, design == "matched", self.probabilities, features)
 
 
 @dataclass(frozen=True)
@@ -30,7 +67,8 @@ class SubNetworks:
     masks: Masks
     matched: bool = False
     probabilities: bool = False
-    block: int = 256
+    features_of: Features | None = None
+    block: int = field(default=256)
 
     @property
     def n(self) -> int:
@@ -39,7 +77,7 @@ class SubNetworks:
     @property
     def plan(self) -> str:
         """How draws are computed, in words: known from the first batch on."""
-        return self.network.plan()
+        return self.network.plan
 
     def part(self, start: int, stop: int) -> "SubNetworks":
         """Some of the draws."""
@@ -48,12 +86,61 @@ class SubNetworks:
     @torch.inference_mode()
     def logits(self, batch: Any, positions: Indices | None = None) -> Float[Tensor, "pool draws classes"]:
         """A view of [draws, pool, classes]: the kernel takes it as it is."""
-        x = as_tensor(batch)
+        x: Batch = as_tensor(batch)
         z = self.network(x, self.masks, positions)
-        return z.transpose(0, 1)
+        if self.matched:
+            z = matched(z, *_last_layer(self.network, x))
+        return (_logarithm(z) if self.probabilities else z).transpose(0, 1)
 
     def __call__(self, batch: Any, positions: Indices | None = None) -> Draws:
         return self.logits(batch, positions).softmax(-1)
 
     def moments(self, batch: Any, positions: Indices | None = None) -> Moments:
-        return Moments.of(self.logits(batch, positions), logits=True, positions=positions)
+        logits = self.logits(batch, positions)
+        if not self.probabilities:
+            _check_logits(logits)
+        return Moments.of(logits, logits=True, positions=positions)
+
+    @torch.inference_mode()
+    def features(self, batch: Any) -> Float[Tensor, "pool features"]:
+        """The inputs of the last linear layer, without dropout."""
+        if self.features_of is None:
+            raise ValueError("the model has no linear layer whose inputs could be its features")
+        return self.features_of(as_tensor(batch))
+
+
+def _last_layer(network: Network, batch: Batch) -> Any:
+    found = network.last_layer(batch)
+    if found is None:
+        raise ValueError(
+            f"exact moments of logits need dropout in the last layer alone, but this network runs {network.plan}; "
+            'use design="stratified", or draw more'
+        )
+    return found
+
+
+def _check(n: int | str, masks: str, design: str) -> None:
+    if masks not in ("shared", "per-point"):
+        raise ValueError(f'masks must be "shared" or "per-point", but is {masks!r}')
+    if design not in DESIGNS:
+        raise ValueError(f"design must be one of {', '.join(DESIGNS)}, but is {design!r}")
+    if design != "independent" and masks == "per-point":
+        raise ValueError(f'masks per point are independent; design="{design}" needs masks="shared"')
+    if n != "analytic" and (not isinstance(n, int) or n < 1):
+        raise ValueError(f'n must be a positive number of draws, or "analytic", but is {n!r}')
+
+
+def _logarithm(p: Tensor) -> Tensor:
+    """Logits of a softmax that the module has applied already."""
+    if ((p < 0) | (p > 1 + 1e-4)).any() or (p.sum(-1) - 1).abs().max() > 1e-3:
+        raise ValueError("the model was said to give probabilities, but its outputs do not sum to 1; leave probabilities out")
+    return p.log()
+
+
+def _check_logits(z: Tensor) -> None:
+    """Outputs that all are distributions are hardly logits: softmax of a softmax would be nearly uniform."""
+    if z.shape[-1] > 1 and bool((z >= 0).all()) and bool(((z.sum(-1) - 1).abs() < 1e-4).all()):
+        raise ValueError(
+            "the model must give logits, but its outputs all sum to 1, as probabilities do; "
+            "take its softmax off, or pass MCDropout(model, probabilities=True)"
+        )

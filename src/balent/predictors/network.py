@@ -6,8 +6,7 @@ in parts (torch.fx splits the graph at the first dropout: what comes before runs
 All three give the same numbers.
 """
 
-import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,51 +14,52 @@ import torch
 from torch import Tensor, fx, nn
 
 from balent.predictors import dropout
-from balent.predictors.chain import Chain
+from balent.predictors.chain import Chain, Stage
 from balent.predictors.dropout import Call, Masked, controlled
+from balent.predictors.inputs import Batch, fitting, logits_of, size, take
+from balent.predictors.last_layer import frozen
 from balent.predictors.masks import Masks
 from balent.types import Indices
 
-Forward = Callable[[Any, Masks, Indices | None], Tensor]  # [draws, batch, classes]
-
-
-def run(module: nn.Module, batch: Any) -> Tensor:
-    """The logits of a module: its output, or `.logits` of it; batches may be tensors or dicts of them."""
-    out = module(**batch) if hasattr(batch, "keys") else module(batch)
-    return getattr(out, "logits", out)
-
-
-def size(batch: Any) -> int:
-    """How many points are in it."""
-    return len(next(iter(batch.values()))) if hasattr(batch, "keys") else len(batch)
+Forward = Callable[[Batch, Masks, Indices | None], Tensor]  # [draws, batch, classes]
 
 
 class Network:
     """A private copy of a module whose every dropout follows `Masks`; all else is in evaluation mode."""
 
     def __init__(self, module: nn.Module, *, fast: bool = True) -> None:
-        self.module = copy.deepcopy(module).eval().requires_grad_(False)
+        self.module = frozen(module)
         self.fast = fast
         self._plan: tuple[Forward, str] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_plan": None}  # made anew from the first batch, wherever it is loaded
 
-    def __call__(self, batch: Any, masks: Masks, positions: Indices | None = None) -> Tensor:
+    def __call__(self, batch: Batch, masks: Masks, positions: Indices | None = None) -> Tensor:
         """Logits [draws, batch, classes]."""
+        batch = fitting(self.module, batch)
         if self._plan is None:
             self._plan = self._planned(batch)
         logits = self._plan[0](batch, masks, positions)
         _check_output(logits, size(batch))
         return logits
 
-    def plan(self, batch: Any | None = None) -> str:
+    @property
+    def plan(self) -> str:
         """In words: what runs once for each draw, and why."""
-        if self._plan is None and batch is not None:
-            self._plan = self._planned(batch)
         return self._plan[1] if self._plan else "not planned yet: the first batch decides"
 
-    def _planned(self, batch: Any) -> tuple[Forward, str]:
+    def last_layer(self, batch: Batch) -> tuple[Tensor, Stage] | None:
+        """What the only dropout sees of a batch, and its stage: None where dropout is not in the last layer alone."""
+        batch = fitting(self.module, batch)
+        if self._plan is None:
+            self._plan = self._planned(batch)
+        fast = self._plan[0]
+        if not isinstance(fast, Fast) or len(fast.chain.stages) > 1 or not isinstance(fast.chain.stages[0].linear, nn.Linear):
+            return None
+        return fast.hidden(batch), fast.chain.stages[0]
+
+    def _planned(self, batch: Batch) -> tuple[Forward, str]:
         calls = self._switched_on(batch)
         axes = self._axes(batch, calls)
         plain = Plain(self.module, axes)
@@ -75,9 +75,9 @@ class Network:
             return Fast(split.prefix, chain), f"fast: what precedes the first dropout runs once, then {chain.words}"
         return split, "in parts: what precedes the first dropout runs once, the rest once for each draw"
 
-    def _switched_on(self, batch: Any) -> list[Call]:
+    def _switched_on(self, batch: Batch) -> list[Call]:
         """Set the modules to training mode that make dropout calls following it; the calls there will be."""
-        training, evaluation, others = dropout.survey(self.module, run, _few(batch))
+        training, evaluation, others = dropout.survey(self.module, logits_of, _few(batch))
         if others:
             raise ValueError(f"the model is random for another reason than dropout: it calls {', '.join(sorted(set(others)))}")
         parts = dict(self.module.named_modules())
@@ -89,21 +89,19 @@ class Network:
             raise ValueError(_no_dropout(training, evaluation))
         return calls
 
-    def _axes(self, batch: Any, calls: list[Call]) -> list[int]:
+    def _axes(self, batch: Batch, calls: list[Call]) -> list[int]:
         """Where each dropout call has the points: the axis that grows with the batch."""
-        other, _, _ = dropout.survey(self.module, run, _twice(_few(batch)))
+        other, _, _ = dropout.survey(self.module, logits_of, _twice(_few(batch)))
         twice = [call for call in other if call.on]
         return [_grown(one, two) for one, two in zip(calls, twice, strict=True)]
 
 
-def _few(batch: Any) -> Any:
-    return {k: v[:2] for k, v in batch.items()} if hasattr(batch, "keys") else batch[:2]
+def _few(batch: Batch) -> Batch:
+    return take(batch, slice(0, 2))
 
 
-def _twice(batch: Any) -> Any:
-    if hasattr(batch, "keys"):
-        return {k: torch.cat([v, v]) for k, v in batch.items()}
-    return torch.cat([batch, batch])
+def _twice(batch: Batch) -> Batch:
+    return take(batch, torch.arange(size(batch)).repeat(2))
 
 
 def _grown(one: Call, two: Call) -> int:
@@ -140,8 +138,8 @@ class Plain:
     module: nn.Module
     axes: list[int]
 
-    def __call__(self, batch: Any, masks: Masks, positions: Indices | None) -> Tensor:
-        return _each_draw(lambda: run(self.module, batch), masks, self.axes, size(batch), positions)
+    def __call__(self, batch: Batch, masks: Masks, positions: Indices | None) -> Tensor:
+        return _each_draw(lambda: logits_of(self.module, batch), masks, self.axes, size(batch), positions)
 
 
 def _each_draw(forward: Callable[[], Tensor], masks: Masks, axes: list[int], points: int, positions: Indices | None) -> Tensor:
@@ -167,13 +165,9 @@ class Split:
         cut = next(i for i, node in enumerate(nodes) if _drops(traced, node))
         return cls(*_cut(traced, nodes, cut), axes)
 
-    def __call__(self, batch: Any, masks: Masks, positions: Indices | None) -> Tensor:
-        values = self.prefix(**batch) if hasattr(batch, "keys") else self.prefix(batch)
-        return _each_draw(lambda: _logits(self.suffix(*values)), masks, self.axes, size(batch), positions)
-
-
-def _logits(out: Any) -> Tensor:
-    return getattr(out, "logits", out)
+    def __call__(self, batch: Batch, masks: Masks, positions: Indices | None) -> Tensor:
+        values = _values(self.prefix, batch)
+        return _each_draw(lambda: getattr(out := self.suffix(*values), "logits", out), masks, self.axes, size(batch), positions)
 
 
 def _drops(traced: fx.GraphModule, node: fx.Node) -> bool:
@@ -210,14 +204,14 @@ class Replay:
     axes: list[int]
     outputs: dict[str, list[Any]] = field(default_factory=dict)
 
-    def __call__(self, batch: Any, masks: Masks, positions: Indices | None) -> Tensor:
+    def __call__(self, batch: Batch, masks: Masks, positions: Indices | None) -> Tensor:
         points = size(batch)
         first = Masked(masks.part(0, 1), self.axes, points, positions)
         with _recorded(self.module, first) as kept, controlled(first):
-            draws = [run(self.module, batch)]
+            draws = [logits_of(self.module, batch)]
         for i in range(1, masks.n):
             with _replayed(self.module, kept), controlled(Masked(masks.part(i, i + 1), self.axes, points, positions)):
-                draws.append(run(self.module, batch))
+                draws.append(logits_of(self.module, batch))
         return torch.stack(draws)
 
 
@@ -276,6 +270,14 @@ class Fast:
     prefix: fx.GraphModule
     chain: Chain
 
-    def __call__(self, batch: Any, masks: Masks, positions: Indices | None) -> Tensor:
-        [hidden] = self.prefix(**batch) if hasattr(batch, "keys") else self.prefix(batch)
-        return self.chain(hidden, masks, positions)
+    def __call__(self, batch: Batch, masks: Masks, positions: Indices | None) -> Tensor:
+        return self.chain(self.hidden(batch), masks, positions)
+
+    def hidden(self, batch: Batch) -> Tensor:
+        """What the first dropout sees."""
+        [hidden] = _values(self.prefix, batch)
+        return hidden
+
+
+def _values(prefix: fx.GraphModule, batch: Batch) -> tuple[Any, ...]:
+    return prefix(**batch) if isinstance(batch, Mapping) else prefix(batch)
