@@ -8,33 +8,51 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from balent.draws import Draws as Draws
+    from balent.learning.acquire import acquire as acquire
     from balent.measures import MEASURES as MEASURES
     from balent.measures import dirichlet_bald as dirichlet_bald
     from balent.moments import Moments as Moments
+    from balent.predictors import PREDICTORS as PREDICTORS
+    from balent.predictors import Ensemble as Ensemble
+    from balent.predictors import GaussianProcess as GaussianProcess
+    from balent.predictors import LastLayerLaplace as LastLayerLaplace
+    from balent.predictors import MCDropout as MCDropout
+    from balent.predictors import VariationalDropout as VariationalDropout
     from balent.scoring import score as score
     from balent.scoring import select as select
     from balent.strategies import STRATEGIES as STRATEGIES
+    from balent.strategies import Jitter as Jitter
     from balent.strategies import Power as Power
+    from balent.strategies import Race as Race
     from balent.strategies import TopK as TopK
     from balent.strategies import Uniform as Uniform
     from balent.types import Picks as Picks
 
 _HOME = {
     "Draws": "balent.draws",
+    "Ensemble": "balent.predictors",
+    "GaussianProcess": "balent.predictors",
+    "Jitter": "balent.strategies",
+    "LastLayerLaplace": "balent.predictors",
+    "MCDropout": "balent.predictors",
     "MEASURES": "balent.measures",
     "Moments": "balent.moments",
+    "PREDICTORS": "balent.predictors",
     "Picks": "balent.types",
     "Power": "balent.strategies",
+    "Race": "balent.strategies",
     "STRATEGIES": "balent.strategies",
     "TopK": "balent.strategies",
     "Uniform": "balent.strategies",
+    "VariationalDropout": "balent.predictors",
+    "acquire": "balent.learning.acquire",
     "dirichlet_bald": "balent.measures",
     "score": "balent.scoring",
     "select": "balent.scoring",
 }
 
 __version__ = "0.1.0"
-__all__ = ["__version__", *_HOME]  # noqa: PLE0604
+__all__ = ["__version__", *_HOME]
 
 
 def __getattr__(name: str) -> Any:

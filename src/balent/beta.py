@@ -92,7 +92,7 @@ def _steps(x: Tensor, j: int) -> Tensor:
 def _entropy_near_uniform(u: Tensor, v: Tensor) -> Tensor:
     """The entropy of Beta(1 + u, 1 + v), with a small *relative* error where it vanishes.
 
-        h = Σ_k≥2 (1 - 1/k) [(ζ(k) - 1)(-u - v)^k - ζ(k)(-u)^k - ζ(k)(-v)^k]
+    h = Σ_k≥2 (1 - 1/k) [(ζ(k) - 1)(-u - v)^k - ζ(k)(-u)^k - ζ(k)(-v)^k]
     """
     ones = [(1 - 1 / k) * (z + 1) for k, z in zip(ORDERS, ZETA_MINUS_1, strict=True)]
     both = [(1 - 1 / k) * z for k, z in zip(ORDERS, ZETA_MINUS_1, strict=True)]

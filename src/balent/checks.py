@@ -85,7 +85,7 @@ def enough_draws(came: int, wanted: int) -> None:
 def batch_size(k: object, pool: int) -> None:
     if isinstance(k, bool) or not isinstance(k, int | np.integer):
         raise TypeError(f"k must be a whole number of points, but is {k!r}")
-    if not 1 <= k <= pool:
+    if k < 1 or (pool is not None and k > pool):
         raise ValueError(f"k must be between 1 and the {pool} points of the pool, but is {k}")
 
 

@@ -35,9 +35,13 @@ def errors_in_words() -> Iterator[None]:
 
 @app.command()
 def score(
-    probs: Annotated[Path | None, typer.Argument(help="A .npy, .npz, .csv or .parquet with axes pool, draws, classes.")] = None,
+    probs: Annotated[
+        Path | None, typer.Argument(help="A .npy, .npz, .csv or .parquet with axes pool, draws, classes.")
+    ] = None,
     measure: Annotated[list[str], typer.Option("--measure", "-m", help="May be given several times.")] = ["balentacq"],  # noqa: B006
-    top: Annotated[int | None, typer.Option(help="How many picks of each measure. Default: 10 on screen, all in a file.")] = None,
+    top: Annotated[
+        int | None, typer.Option(help="How many picks of each measure. Default: 10 on screen, all in a file.")
+    ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write a CSV instead of a table.")] = None,
     logits: Annotated[bool, typer.Option("--logits", help="The numbers are logits, not probabilities.")] = False,
     error: Annotated[bool, typer.Option("--error", help="Add the Monte-Carlo standard error of each score.")] = False,
@@ -87,7 +91,7 @@ def _write(path: Path, header: list[str], rows: Iterator[list]) -> None:
         partial.unlink(missing_ok=True)
 
 
-def _show(best: "ranking.Ranking") -> None:  # noqa: F821
+def _show(best: "ranking.Ranking") -> None:
     header, rows = best.rows()
     table = Table(*header, box=None, header_style="bold")
     for row in rows:
@@ -112,5 +116,9 @@ def list_() -> None:
         others = [name for name in STRATEGIES if name not in MEASURES] + [f"{prefix}:<measure>" for prefix in PREFIXES]
         out.print(f"\n[bold]strategies[/]  every measure (its top k), {', '.join(others)}", highlight=False)
         active = kernels.active()
-        how = "plain torch (no compiled kernel was built or it is turned off)" if active == "torch" else f"compiled, {active}"
+        how = (
+            "plain torch (no compiled kernel was built or it is turned off)"
+            if active == "torch"
+            else f"compiled, {active}"
+        )
         out.print(f"[bold]kernel[/]      {how}", highlight=False)

@@ -136,24 +136,29 @@ def balentacq(m: Moments, precision: float = 1.0) -> Scores:
     >>> balentacq(Moments.of(torch.stack([unknown, known])))
     tensor([ 2.7815, -0.2938], dtype=torch.float64)
     """
-    return _zero_first(balent(m, precision))
+    return zero_first(balent(m, precision))
 
 
 def mjentacq(m: Moments) -> Scores:
     """BalEntAcq without the ratio: 1 / MJEnt where MJEnt >= 0, MJEnt elsewhere."""
-    return _zero_first(mjent(m))
+    return zero_first(mjent(m))
 
 
 def balentacq_released(m: Moments) -> Scores:
     """What the authors' published code computes, with H(Y) counted twice: here to be compared with.
 
-        (H + log 2) / (U + 2H)  where that is >= 0,  its reciprocal elsewhere
+    (H + log 2) / (U + 2H)  where that is >= 0,  its reciprocal elsewhere
     """
+    return zero_first(balent_released(m))
+
+
+def balent_released(m: Moments) -> Scores:
+    """(U + 2H) / (H + log 2), the balance that `balentacq_released` ranks by."""
     h = entropy(m)
-    return _zero_first((posterior_uncertainty(m) + 2 * h) / (h + LOG2))
+    return (posterior_uncertainty(m) + 2 * h) / (h + LOG2)
 
 
-def _zero_first(x: Tensor) -> Tensor:
+def zero_first(x: Tensor) -> Tensor:
     """1/x where x >= 0, x elsewhere. Either zero counts as one from above: it comes first, at +∞."""
     return torch.where(x >= 0, 1 / x.abs(), x)
 
@@ -236,3 +241,6 @@ MEASURES = {
         aleatoric, beta_bald, beta_aleatoric, beta_eig, expected_effective_loss,
     )
 }  # fmt: skip
+
+# Measures that jump where another one passes zero: errors and noise belong to that one.
+BALANCES = {balentacq: balent, mjentacq: mjent, balentacq_released: balent_released}

@@ -81,7 +81,11 @@ class Job:
                 if error:
                     known = {**errors[name], **dict(zip(positions.tolist(), error[0].tolist(), strict=True))}
                     errors[name] = {p: known[p] for p in best[name].positions.tolist()}
-        agree = {name: stability(pair) for name, pair in halves.items() if name != "random" and self.source.shape[1] >= FEWEST}
+        agree = {
+            name: stability(pair)
+            for name, pair in halves.items()
+            if name != "random" and self.source.shape[1] >= FEWEST
+        }
         return Ranking(self.source, {name: b.picks() for name, b in best.items()}, errors if self.error else {}, agree)
 
     def _scores(self, f: Callable[[Moments], Scores], groups: list[Moments]) -> tuple[Scores, ...]:

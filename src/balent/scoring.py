@@ -16,9 +16,9 @@ from balent.draws import Draws
 from balent.measures import MEASURES, Seeded, bound, random
 from balent.moments import Moments
 from balent.strategies import Best, TopK, strategy
+from balent.strategies.error import GROUPS, jackknife, merged
 from balent.types import Array, Measure, Picks, Scores
 
-GROUPS = 10  # of draws, for a standard error
 FEWEST = 4  # draws of which two halves can disagree
 
 
@@ -75,22 +75,11 @@ def moments(draws: Array, logits: bool, groups: int = 1) -> Iterator[tuple[Tenso
 
 
 def scored(groups: list[Moments], measure: Callable[[Moments], Scores]) -> tuple[Scores, Scores]:
-    """Scores of all draws, and their standard errors by the jackknife over groups (Quenouille, 1956).
-
-        se² = (g - 1)/g Σ_i (s_i - s̄)²,  s_i the score without group i
-    """
+    """Scores of all draws, and their standard errors."""
     total = merged(groups)
     if isinstance(measure, Seeded):  # does not depend on the draws
         return measure(total), torch.zeros_like(total.entropy)
-    without = torch.stack([measure(merged(groups[:i] + groups[i + 1 :])) for i in range(len(groups))])
-    return measure(total), without.std(0, correction=0) * (len(groups) - 1) ** 0.5
-
-
-def merged(groups: list[Moments]) -> Moments:
-    total = groups[0]
-    for m in groups[1:]:
-        total = total + m
-    return total
+    return measure(total), jackknife(groups, measure)
 
 
 def stability(halves: list[Best]) -> float:

@@ -27,18 +27,22 @@ Array = Tensor | np.ndarray  # what a person hands in; answers come back as the 
 class Picks:
     """The points to label next, best first. Unpacks as `indices, scores = picks`.
 
-    stability is the share of the picks that two halves of the draws agree on (None: not known).
+    What is not known is None: `stability`, the share of the picks that two halves of the draws agree on;
+    `errors`, the Monte-Carlo standard error of each score; `draws`, how many a point took on average;
+    `confidence`, the share of the picks that all draws would have picked as well, at least.
     """
 
     indices: Array
     scores: Array
     stability: float | None = None
+    errors: Array | None = None
+    draws: float | None = None
+    confidence: float | None = None
 
     def __iter__(self) -> Iterator[Array]:
         return iter((self.indices, self.scores))
 
 
-@runtime_checkable
 class Measure(Protocol):
     """How much is a label worth at each point?  A pure function of the moments of its draws."""
 
@@ -65,6 +69,4 @@ class Sampled(Protocol):
 class Strategy(Protocol):
     """Which k points of the pool to label next?"""
 
-    def __call__(
-        self, sampled: Sampled, pool: Pool, k: int, *, generator: Generator
-    ) -> Picks: ...
+    def __call__(self, sampled: Sampled, pool: Pool, k: int, *, generator: Generator) -> Picks: ...

@@ -33,7 +33,7 @@ def levels() -> list[str]:
 
 @cache
 def active() -> str:
-    """"torch", or the instruction set that the compiled kernel uses."""
+    """ "torch", or the instruction set that the compiled kernel uses."""
     asked = os.environ.get("BALENT_KERNEL")
     if asked and asked not in ("torch", *levels()):
         raise ValueError(f"BALENT_KERNEL={asked} is not available here; choose from {['torch', *levels()]}")

@@ -27,7 +27,9 @@ from balent.types import Indices
 ENDLESS = 2**53  # draws that the moments stand for: no floor for few draws is felt
 
 
-def matched(z: Float[Tensor, "draws pool classes"], hidden: Tensor, stage: Stage) -> Float[Tensor, "draws pool classes"]:
+def matched(
+    z: Float[Tensor, "draws pool classes"], hidden: Tensor, stage: Stage
+) -> Float[Tensor, "draws pool classes"]:
     """The draws moved and stretched so that mean and variance of each logit over draws are exact."""
     r, weight, bias = stage.activated(hidden), stage.linear.weight, stage.linear.bias
     mean = torch.nn.functional.linear(r, weight, bias)

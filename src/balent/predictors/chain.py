@@ -127,7 +127,9 @@ class Thinned:
             units = kept[i].repeat(repeat).nonzero()[:, 0]
             rows = kept[i + 1].nonzero()[:, 0] if i + 1 < len(kept) else torch.arange(len(weight))
             bias = stage.linear.bias
-            thin.append((units, (weight[rows][:, units] / (1 - stage.p)).t().contiguous(), None if bias is None else bias[rows]))
+            thin.append(
+                (units, (weight[rows][:, units] / (1 - stage.p)).t().contiguous(), None if bias is None else bias[rows])
+            )
         return thin
 
     def __call__(self, hidden: Tensor) -> Tensor:

@@ -25,7 +25,18 @@ from balent.types import Indices
 ELEMENTS = ("dropout", "alpha_dropout")  # every number has a mask of its own
 CHANNELS = ("dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout")  # every channel
 ATTENTION = "scaled_dot_product_attention"
-RANDOM = ("rand", "randn", "rand_like", "randn_like", "randint", "randperm", "bernoulli", "normal", "multinomial", "poisson")
+RANDOM = (
+    "rand",
+    "randn",
+    "rand_like",
+    "randn_like",
+    "randint",
+    "randperm",
+    "bernoulli",
+    "normal",
+    "multinomial",
+    "poisson",
+)
 
 _local = threading.local()  # the handler of each thread
 _lock = threading.Lock()
@@ -94,7 +105,13 @@ def late(kind: str) -> Callable[..., Any]:
 
 @wraps(_original[ATTENTION])
 def _attention(
-    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0, *args: Any, **kwargs: Any
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    *args: Any,
+    **kwargs: Any,
 ) -> Tensor:
     handler = getattr(_local, "handler", None)
     if handler is None or dropout_p == 0:
@@ -149,7 +166,9 @@ class Masked:
 
 
 @torch.no_grad()
-def survey(module: nn.Module, call: Callable[[nn.Module, Any], Any], batch: Any) -> tuple[list[Call], list[Call], list[str]]:
+def survey(
+    module: nn.Module, call: Callable[[nn.Module, Any], Any], batch: Any
+) -> tuple[list[Call], list[Call], list[str]]:
     """The dropout calls of a forward pass in training mode and in evaluation mode, and other sources of randomness."""
     calls: dict[bool, list[Call]] = {}
     others: list[str] = []
@@ -160,7 +179,9 @@ def survey(module: nn.Module, call: Callable[[nn.Module, Any], Any], batch: Any)
                 part.eval()
         stack, found = _watched(probe), []
 
-        def record(kind: str, x: Tensor, p: float, on: bool, stack: list[str] = stack, found: list[Call] = found) -> Tensor:
+        def record(
+            kind: str, x: Tensor, p: float, on: bool, stack: list[str] = stack, found: list[Call] = found
+        ) -> Tensor:
             found.append(Call(kind, p, on and p > 0, stack[-1] if stack else "", tuple(x.shape)))
             return x
 
@@ -191,4 +212,3 @@ class _Randomness(torch.overrides.TorchFunctionMode):
         if name.rstrip("_") in RANDOM:
             self.found.append(f"torch.{name}")
         return func(*args, **(kwargs or {}))
-

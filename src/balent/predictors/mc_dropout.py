@@ -96,10 +96,15 @@ class SubNetworks:
         return self.logits(batch, positions).softmax(-1)
 
     def moments(self, batch: Any, positions: Indices | None = None) -> Moments:
+        [m] = self.groups(batch, positions, 1)
+        return m
+
+    def groups(self, batch: Any, positions: Indices | None, count: int) -> list[Moments]:
+        """The moments of groups of draws: for standard errors."""
         logits = self.logits(batch, positions)
         if not self.probabilities:
             _check_logits(logits)
-        return Moments.of(logits, logits=True, positions=positions)
+        return Moments.groups(logits, min(count, self.n), logits=True, positions=positions)
 
     @torch.inference_mode()
     def features(self, batch: Any) -> Float[Tensor, "pool features"]:
@@ -133,7 +138,9 @@ def _check(n: int | str, masks: str, design: str) -> None:
 def _logarithm(p: Tensor) -> Tensor:
     """Logits of a softmax that the module has applied already."""
     if ((p < 0) | (p > 1 + 1e-4)).any() or (p.sum(-1) - 1).abs().max() > 1e-3:
-        raise ValueError("the model was said to give probabilities, but its outputs do not sum to 1; leave probabilities out")
+        raise ValueError(
+            "the model was said to give probabilities, but its outputs do not sum to 1; leave probabilities out"
+        )
     return p.log()
 
 

@@ -55,7 +55,11 @@ class Network:
         if self._plan is None:
             self._plan = self._planned(batch)
         fast = self._plan[0]
-        if not isinstance(fast, Fast) or len(fast.chain.stages) > 1 or not isinstance(fast.chain.stages[0].linear, nn.Linear):
+        if (
+            not isinstance(fast, Fast)
+            or len(fast.chain.stages) > 1
+            or not isinstance(fast.chain.stages[0].linear, nn.Linear)
+        ):
             return None
         return fast.hidden(batch), fast.chain.stages[0]
 
@@ -69,7 +73,10 @@ class Network:
             split = Split.of(self.module, axes)
         except Exception as error:  # whatever a tracer meets in someone's forward: the next way needs no trace
             replay = Replay(self.module, axes)
-            return replay, f"by replay: modules that end before the first dropout run once (torch.fx: {_first_line(error)})"
+            return (
+                replay,
+                f"by replay: modules that end before the first dropout run once (torch.fx: {_first_line(error)})",
+            )
         chain = Chain.of(split.suffix)
         if chain is not None and all(axis == 0 for axis in axes):
             return Fast(split.prefix, chain), f"fast: what precedes the first dropout runs once, then {chain.words}"
@@ -79,7 +86,9 @@ class Network:
         """Set the modules to training mode that make dropout calls following it; the calls there will be."""
         training, evaluation, others = dropout.survey(self.module, logits_of, _few(batch))
         if others:
-            raise ValueError(f"the model is random for another reason than dropout: it calls {', '.join(sorted(set(others)))}")
+            raise ValueError(
+                f"the model is random for another reason than dropout: it calls {', '.join(sorted(set(others)))}"
+            )
         parts = dict(self.module.named_modules())
         for call in training:
             if call.on:
@@ -142,7 +151,9 @@ class Plain:
         return _each_draw(lambda: logits_of(self.module, batch), masks, self.axes, size(batch), positions)
 
 
-def _each_draw(forward: Callable[[], Tensor], masks: Masks, axes: list[int], points: int, positions: Indices | None) -> Tensor:
+def _each_draw(
+    forward: Callable[[], Tensor], masks: Masks, axes: list[int], points: int, positions: Indices | None
+) -> Tensor:
     draws = []
     for i in range(masks.n):
         with controlled(Masked(masks.part(i, i + 1), axes, points, positions)):
@@ -167,7 +178,9 @@ class Split:
 
     def __call__(self, batch: Batch, masks: Masks, positions: Indices | None) -> Tensor:
         values = _values(self.prefix, batch)
-        return _each_draw(lambda: getattr(out := self.suffix(*values), "logits", out), masks, self.axes, size(batch), positions)
+        return _each_draw(
+            lambda: getattr(out := self.suffix(*values), "logits", out), masks, self.axes, size(batch), positions
+        )
 
 
 def _drops(traced: fx.GraphModule, node: fx.Node) -> bool:

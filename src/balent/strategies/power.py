@@ -10,7 +10,7 @@ import torch
 from torch import Generator, Tensor
 
 from balent import checks, measures
-from balent.strategies.blocks import blocks
+from balent.strategies.blocks import blocks, length
 from balent.strategies.top_k import Best
 from balent.types import Measure, Picks, Pool, Sampled
 
@@ -26,7 +26,7 @@ class Power:
     beta: float = 1.0
 
     def __call__(self, sampled: Sampled, pool: Pool, k: int, *, generator: Generator) -> Picks:
-        checks.batch_size(k, len(pool))
+        checks.batch_size(k, length(pool))
         best, measure = Best(k), measures.bound(self.measure, generator)
         for batch, positions in blocks(sampled, pool):
             log = log_key(self.measure, measure(sampled.moments(batch, positions)))

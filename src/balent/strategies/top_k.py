@@ -7,7 +7,7 @@ from torch import Generator, Tensor
 
 from balent import checks
 from balent.measures import bound
-from balent.strategies.blocks import blocks
+from balent.strategies.blocks import blocks, length
 from balent.types import Measure, Picks, Pool, Sampled
 
 
@@ -31,6 +31,7 @@ class Best:
         self.scores, self.positions = scores[order], positions[order]
 
     def picks(self) -> Picks:
+        checks.batch_size(self.k, len(self.scores))  # a stream tells only now how long it was
         return Picks(self.positions, self.scores)
 
 
@@ -41,7 +42,7 @@ class TopK:
     measure: Measure
 
     def __call__(self, sampled: Sampled, pool: Pool, k: int, *, generator: Generator) -> Picks:
-        checks.batch_size(k, len(pool))
+        checks.batch_size(k, length(pool))
         best, measure = Best(k), bound(self.measure, generator)
         for batch, positions in blocks(sampled, pool):
             best.add(measure(sampled.moments(batch, positions)), positions)

@@ -1,0 +1,219 @@
+"""From functions and a pool to picks: streamed, so that memory does not grow with the pool.
+
+A strategy sees a pool and a `Sampled`. What an engine adds is put around these two: batches that fit
+a memory budget and are read ahead, smaller ones where memory runs out, progress, scores on the way
+to a file. Strategies know nothing of it.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Generator, Tensor
+
+from balent import checks
+from balent.learning.pool import Pool, as_pool
+from balent.learning.progress import counting
+from balent.measures import MEASURES
+from balent.moments import Moments
+from balent.scoring import FEWEST, stability
+from balent.strategies import Best, Race, TopK
+from balent.strategies import strategy as named
+from balent.strategies.blocks import length
+from balent.strategies.error import groups_of, jackknife, merged
+from balent.types import Indices, Measure, Picks, Sampled, Strategy
+
+MEMORY = 1 << 27  # bytes: 128 MB of logits, moments and inputs at a time
+LARGEST = 1024  # points at a time: more is not faster
+
+
+def acquire(
+    sampled: Sampled,
+    pool: Any,
+    k: int,
+    strategy: str | Strategy = "balentacq",
+    *,
+    seed: int = 0,
+    draws: str | None = None,
+    with_error: bool = False,
+    measures: Sequence[str] = (),
+    scores: str | os.PathLike[str] | None = None,
+    memory: int = MEMORY,
+    progress: bool | Callable[[int, int | None], None] = False,
+) -> Picks:
+    """The k points of the pool to label next, best first.
+
+    draws="auto" spends the draws of `sampled` where the top k is undecided, and says how many it took. `with_error`
+    adds the standard error of each pick's score and the stability of the top k. `measures` are scored in the same pass;
+    with the strategy's own they go to the file `scores` (.npy or .parquet), which appears when it is complete.
+    """
+    chosen = _strategy(strategy, draws)
+    points = as_pool(pool)
+    total = length(points)
+    checks.batch_size(k, total)
+    wanted = _wanted(chosen, measures)
+    with counting(progress, total) as advance, _written(scores, list(wanted), total) as write:
+        watched = Watched(sampled, _block(sampled, points, memory), advance, write, wanted if scores else {})
+        if with_error:
+            watched = replace(watched, halves=_halves(chosen, k), measure=getattr(chosen, "measure", None))
+        picks = chosen(watched, points, k, generator=Generator().manual_seed(seed))
+    return _with_error(sampled, points, picks, watched) if with_error else picks
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A Sampled that reports what it has done, keeps scores, and halves a batch that does not fit in memory."""
+
+    sampled: Any
+    block: int
+    advance: Callable[[int], None]
+    write: Callable[[Indices, Tensor], None]
+    measures: dict[str, Measure]
+    halves: tuple[Best, ...] = ()
+    measure: Measure | None = None
+
+    @property
+    def n(self) -> int:
+        return self.sampled.n
+
+    def part(self, start: int, stop: int) -> "Watched":
+        """Some of the draws: progress counts points once, with the first of them."""
+        quiet = replace(self, advance=lambda _: None) if start > 0 else self
+        return replace(quiet, sampled=self.sampled.part(start, stop))
+
+    def __call__(self, batch: Any, positions: Indices | None = None) -> Any:
+        draws = self.sampled(batch, positions)
+        self.advance(len(draws))
+        return draws
+
+    def features(self, batch: Any) -> Any:
+        return self.sampled.features(batch)
+
+    def moments(self, batch: Any, positions: Indices) -> Moments:
+        return merged(self.groups(batch, positions, 2 if self.halves else 1))
+
+    def groups(self, batch: Any, positions: Indices, count: int) -> list[Moments]:
+        found = _fitting(lambda x, at: self._groups(x, at, count), batch, positions)
+        total = merged(found)
+        if self.measure is not None and len(found) == len(self.halves):
+            for half, m in zip(self.halves, found, strict=True):
+                half.add(self.measure(m), positions)
+        if self.measures:
+            self.write(positions, torch.stack([f(total).cpu() for f in self.measures.values()], 1))
+        self.advance(len(positions))
+        return found
+
+    def _groups(self, batch: Any, positions: Indices, count: int) -> list[Moments]:
+        if count == 1:
+            return [self.sampled.moments(batch, positions)]
+        return groups_of(self.sampled, batch, positions, count)
+
+
+def _fitting(work: Callable[[Any, Indices], list[Moments]], batch: Any, positions: Indices) -> list[Moments]:
+    """The work on the batch, or on halves of it where memory runs out."""
+    try:
+        return work(batch, positions)
+    except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
+        if len(positions) == 1 or not _out_of_memory(error):
+            raise
+    middle = len(positions) // 2
+    parts = [(batch[:middle], positions[:middle]), (batch[middle:], positions[middle:])]
+    return [Moments.cat(pair) for pair in zip(*(_fitting(work, *part) for part in parts), strict=True)]
+
+
+def _out_of_memory(error: BaseException) -> bool:
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or "not enough memory" in str(error)
+
+
+def _strategy(strategy: str | Strategy, draws: str | None) -> Strategy:
+    chosen = named(strategy) if isinstance(strategy, str) else strategy
+    if draws is None:
+        return chosen
+    if draws != "auto":
+        raise ValueError(
+            f'draws must be "auto" or left out, but is {draws!r}; their number is that of predictor.sample'
+        )
+    if not isinstance(chosen, TopK):
+        raise ValueError(f'draws="auto" needs the top k of a measure, but the strategy is {strategy}')
+    return Race(chosen.measure)
+
+
+def _wanted(chosen: Strategy, measures: Sequence[str]) -> dict[str, Measure]:
+    """The strategy's own measure and the others asked for, by name."""
+    own = getattr(chosen, "measure", None)
+    first = {getattr(own, "__name__", "score"): own} if own is not None else {}
+    return {**first, **{name: checks.lookup(MEASURES, name, "measure") for name in measures}}
+
+
+def _halves(chosen: Strategy, k: int) -> tuple[Best, ...]:
+    return (Best(k), Best(k)) if isinstance(chosen, TopK) else ()
+
+
+def _block(sampled: Any, pool: Any, memory: int) -> int:
+    """So many points that logits, moments and inputs of a batch fit the budget; two points are tried."""
+    if not isinstance(pool, Pool):
+        return LARGEST
+    few = torch.arange(min(2, len(pool)))
+    batch = pool[few]
+    classes = sampled.moments(batch, few).mean.shape[1]
+    values = batch.values() if isinstance(batch, Mapping) else [batch]
+    inputs = sum(np.prod(np.shape(value)[1:]) * 4 for value in values)
+    each = 8 * getattr(sampled, "n", 1) * classes + 24 * classes + 4 * inputs
+    return int(max(1, min(getattr(sampled, "block", LARGEST), LARGEST, memory // max(1, each))))
+
+
+def _with_error(sampled: Sampled, pool: Any, picks: Picks, watched: Watched) -> Picks:
+    """The standard error of each pick, from its draws made once more, and the agreement of the halves."""
+    measure = watched.measure
+    if measure is None or not isinstance(pool, Pool):
+        raise ValueError("errors belong to the scores of a measure over a pool that can be read twice")
+    groups = groups_of(sampled, pool[picks.indices], picks.indices)
+    share = stability(list(watched.halves)) if watched.halves and sum(m.n for m in groups) >= FEWEST else None
+    return replace(picks, errors=jackknife(groups, measure), stability=share)
+
+
+@contextmanager
+def _written(
+    path: str | os.PathLike[str] | None, names: list[str], total: int | None
+) -> Iterator[Callable[[Indices, Tensor], None]]:
+    """A writer of scores by position. The file appears under its name when all went well, else not at all."""
+    if path is None:
+        yield lambda positions, scores: None
+        return
+    if total is None:
+        raise ValueError(
+            "scores of a stream of unknown length cannot be written; pass an array, a Dataset or a DataLoader"
+        )
+    target = Path(path)
+    save = checks.lookup({".npy": _save_npy, ".parquet": _save_parquet}, target.suffix, "writer for files ending in")
+    partial = target.with_name(target.name + ".partial")
+    try:
+        table = np.lib.format.open_memmap(partial, "w+", np.float64, (total, len(names)))
+
+        def write(positions: Indices, scores: Tensor) -> None:
+            table[positions.numpy()] = scores.numpy()
+
+        yield write
+        table.flush()
+        save(table, names, partial, target)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _save_npy(table: np.ndarray, names: list[str], partial: Path, target: Path) -> None:
+    partial.replace(target)
+
+
+def _save_parquet(table: np.ndarray, names: list[str], partial: Path, target: Path) -> None:
+    import pyarrow
+    from pyarrow import parquet
+
+    columns = {"point": np.arange(len(table)), **dict(zip(names, table.T, strict=True))}
+    whole = target.with_name(target.name + ".whole")
+    parquet.write_table(pyarrow.table(columns), whole)
+    whole.replace(target)

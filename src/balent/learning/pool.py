@@ -1,0 +1,101 @@
+"""A pool: anything of points that wait for a label, read in batches, the next one while this one is scored.
+
+Arrays and tensors are sliced; Datasets (torch's or Hugging Face's) and lists are read item by item; a
+DataLoader lends its dataset and how it collates; any other iterable is a stream of batches, read
+once. Labels that come with items, as in (x, y), are left out: nothing looks at them here.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, default_collate
+
+from balent.predictors.inputs import size
+
+
+def as_pool(source: Any) -> "Pool | Stream":
+    """The source as a pool of known length, or as a stream of batches."""
+    if isinstance(source, Pool | Stream):
+        return source
+    if isinstance(source, DataLoader):
+        return Pool(source.dataset, source.collate_fn)
+    if hasattr(source, "__getitem__") and hasattr(source, "__len__") and not isinstance(source, Mapping):
+        return Pool(source)
+    if isinstance(source, Iterable):
+        return Stream(source)
+    raise TypeError(
+        f"a pool is an array, a Dataset, a DataLoader or an iterable of batches, but came as {type(source).__name__}"
+    )
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Points with positions. `pool[2:5]` and `pool[positions]` are batches."""
+
+    source: Any
+    collate: Any = default_collate
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def __getitem__(self, points: slice | Tensor) -> Any:
+        if isinstance(self.source, Tensor | np.ndarray):
+            rows = points if isinstance(points, slice) or isinstance(self.source, Tensor) else points.numpy()
+            return self.source[rows]
+        at = range(len(self))[points] if isinstance(points, slice) else points.tolist()
+        return self._collated([self._item(i) for i in at], at)
+
+    def _item(self, i: int) -> Any:
+        try:
+            item = self.source[i]
+        except Exception as error:
+            error.add_note(f"while reading point {i} of the pool")
+            raise
+        return item[0] if isinstance(item, tuple | list) and len(item) == 2 else item
+
+    def _collated(self, items: list[Any], at: Sequence[int]) -> Any:
+        shapes = [np.shape(item) if isinstance(item, np.ndarray) else getattr(item, "shape", None) for item in items]
+        for i, shape in zip(at, shapes, strict=True):
+            if shape != shapes[0]:
+                raise ValueError(
+                    f"points of a batch must have one shape, but point {at[0]} has {tuple(shapes[0] or ())} and point {i} "
+                    f"has {tuple(shape or ())}; resize or pad them first"
+                )
+        return self.collate(items)
+
+    def blocks(self, points: int) -> Iterator[tuple[Any, Tensor]]:
+        """Batches in order with their positions; the next is read while this one is used."""
+        spans = [torch.arange(i, min(i + points, len(self))) for i in range(0, len(self), points)]
+        yield from ahead((self[int(at[0]) : int(at[-1]) + 1], at) for at in spans)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Batches as they come, each point at the position where it came; labels in (x, y) batches are left out."""
+
+    batches: Iterable[Any]
+
+    def blocks(self, points: int) -> Iterator[tuple[Any, Tensor]]:
+        yield from ahead(self._numbered())
+
+    def _numbered(self) -> Iterator[tuple[Any, Tensor]]:
+        start = 0
+        for batch in self.batches:
+            x = batch[0] if isinstance(batch, tuple | list) and len(batch) == 2 else batch
+            yield x, torch.arange(start, start + size(x))
+            start += size(x)
+
+
+def ahead(items: Iterator[Any]) -> Iterator[Any]:
+    """The same items, each made in another thread while the one before is in use."""
+    done = object()
+    with ThreadPoolExecutor(1) as reader:
+        upcoming = reader.submit(next, items, done)
+        while (item := upcoming.result()) is not done:
+            upcoming = reader.submit(next, items, done)
+            yield item

@@ -1,0 +1,35 @@
+"""Progress of long work: a bar on the terminal, or a call of one's own."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+Report = Callable[[int, int | None], None]  # points done, points in all
+
+
+@contextmanager
+def counting(progress: bool | Report, total: int | None) -> Iterator[Callable[[int], None]]:
+    """A function to call with every number of points done; it adds up, and shows rate and time left if asked to."""
+    if progress is True:
+        with _bar(total) as advance:
+            yield advance
+        return
+    done = 0
+
+    def advance(points: int) -> None:
+        nonlocal done
+        done += points
+        if callable(progress):
+            progress(done, total)
+
+    yield advance
+
+
+@contextmanager
+def _bar(total: int | None) -> Iterator[Callable[[int], None]]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("points, {task.speed} a second"), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("scoring", total=total)
+        yield lambda points: progress.advance(task, points)
