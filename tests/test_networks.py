@@ -153,7 +153,7 @@ def test_weights_of_a_resnet_come_from_a_local_file_or_folder(tmp_path, resnet18
 
 
 def torchvision_names():
-    """How torchvision builds a ResNet-18: two convolutions a block, two blocks a layer, shortcuts where sizes change."""
+    """How torchvision builds a ResNet-18: two convolutions a block, two blocks a layer, shortcuts between sizes."""
     layers = [("conv1", "bn1")]
     for layer in range(1, 5):
         for block in range(2):

@@ -18,7 +18,7 @@ from torch import Generator, Tensor, nn
 from balent.predictors.asked import shared_draws
 from balent.predictors.functions import Functions
 from balent.predictors.inputs import Batch, as_pairs, fitting, logits_of, take
-from balent.predictors.last_layer import Features, split
+from balent.predictors.last_layer import Features, frozen, split
 from balent.predictors.training import Progress, Training, fit, weights
 from balent.types import Indices
 
@@ -176,8 +176,8 @@ def _parts(model: nn.Module) -> tuple[Features, nn.Linear]:
 
 def _check_last(model: nn.Module, body: Features, head: nn.Linear, batch: Batch) -> None:
     """Does the model really end with that layer?"""
-    x = fitting(model, batch)
-    if not torch.allclose(head(body(batch)), logits_of(model, x), rtol=1e-3, atol=1e-4):
+    whole = logits_of(frozen(model), fitting(model, batch))
+    if not torch.allclose(head(body(batch)), whole, rtol=1e-3, atol=1e-4):
         raise ValueError(
             "the model's output must be that of its last nn.Linear layer, but something comes after it; "
             "let the model give logits, without softmax or scaling"
