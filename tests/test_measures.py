@@ -182,8 +182,8 @@ def test_balentacq_ranks_from_zero_upwards_then_from_zero_downwards():
 
 @pytest.mark.parametrize("zero", [0.0, -0.0])
 def test_a_balent_of_zero_comes_first(zero):
-    assert measures._zero_first(f64([zero, 1e-300, 0.5, -1e-300])).tolist()[0] == math.inf
-    assert (measures._zero_first(f64([zero, 0.1, 0.5, -0.1, -2.0])).diff() < 0).all()
+    assert measures.zero_first(f64([zero, 1e-300, 0.5, -1e-300])).tolist()[0] == math.inf
+    assert (measures.zero_first(f64([zero, 0.1, 0.5, -0.1, -2.0])).diff() < 0).all()
 
 
 def test_a_quotient_over_nothing_is_infinite_with_the_sign_of_mjent():

@@ -43,6 +43,7 @@ class Picks:
         return iter((self.indices, self.scores))
 
 
+@runtime_checkable
 class Measure(Protocol):
     """How much is a label worth at each point?  A pure function of the moments of its draws."""
 

@@ -1,6 +1,6 @@
 """A pool, a block at a time."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -11,7 +11,7 @@ from balent.types import Sampled
 BLOCK = 1024  # points, where `sampled` does not say what it likes best
 
 
-def blocks(sampled: Sampled, pool: Sequence[Any]) -> Iterator[tuple[Any, Tensor]]:
+def blocks(sampled: Sampled, pool: Any) -> Iterator[tuple[Any, Tensor]]:
     """Batches of the pool in order, each with its positions."""
     size = getattr(sampled, "block", BLOCK)
     if hasattr(pool, "blocks"):
@@ -22,7 +22,7 @@ def blocks(sampled: Sampled, pool: Sequence[Any]) -> Iterator[tuple[Any, Tensor]
         yield pool[start:stop], torch.arange(start, stop)
 
 
-def length(pool: Sequence[Any]) -> int | None:
+def length(pool: Any) -> int | None:
     """How many points there are; None for a stream that does not know."""
     try:
         return len(pool)

@@ -7,7 +7,6 @@ that jumps at a zero (BalEntAcq) the region of the best is two-sided: BalEnt bet
 the k-th. The draws of a point add up; none is made twice.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -20,7 +19,7 @@ from balent.measures import BALANCES
 from balent.moments import Moments
 from balent.strategies.blocks import blocks, length
 from balent.strategies.top_k import Best
-from balent.types import Measure, Picks, Sampled
+from balent.types import Measure, Picks, Pool, Sampled
 
 BINS = 50  # of points with like scores, which share an estimate of the error
 
@@ -33,7 +32,7 @@ class Race:
     stages: tuple[float, ...] = (0.04, 0.12, 0.36, 1.0)  # of the draws
     loss: float = 0.03
 
-    def __call__(self, sampled: Sampled, pool: Sequence[Any], k: int, *, generator: Generator) -> Picks:
+    def __call__(self, sampled: Sampled, pool: Pool, k: int, *, generator: Generator) -> Picks:
         checks.batch_size(k, length(pool))
         total: int = sampled.n  # type: ignore[attr-defined]  # sampled by a predictor, in parts
         ends = [max(4, round(share * total)) for share in self.stages]
@@ -49,7 +48,7 @@ class Race:
         size = length(pool) or int(used)
         return Picks(best.positions, best.scores, draws=used / size, confidence=max(0.0, 1 - lost / k))
 
-    def _first(self, sampled: Any, pool: Sequence[Any], draws: int) -> tuple[Moments, Tensor, Tensor, Tensor]:
+    def _first(self, sampled: Any, pool: Pool, draws: int) -> tuple[Moments, Tensor, Tensor, Tensor]:
         """All points, few draws. Points that are far from the k best are not worth keeping their moments, but cheap."""
         inner, halves = (
             BALANCES.get(self.measure, self.measure),
@@ -64,7 +63,7 @@ class Race:
         return moments, positions, value, smoothed(value, torch.cat([d for _, _, d in found]))
 
     def _more(
-        self, sampled: Any, pool: Sequence[Any], before: Moments, positions: Tensor, start: int, end: int
+        self, sampled: Any, pool: Pool, before: Moments, positions: Tensor, start: int, end: int
     ) -> tuple[Moments, Tensor, Tensor]:
         """The same points with draws start..end as well."""
         inner, part, size = BALANCES.get(self.measure, self.measure), sampled.part(start, end), sampled.block
