@@ -13,6 +13,7 @@ map. Then no draw needs a pass of its own:
 Exact for the given masks, up to the order of additions.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,12 +21,22 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, fx, nn
 
+from balent.predictors.dropout import late
 from balent.predictors.masks import Masks
 from balent.types import Indices
 
 POINTWISE = (nn.ReLU, nn.LeakyReLU, nn.Identity)
-FUNCTIONS = {torch.relu: nn.ReLU, F.relu: nn.ReLU, torch.flatten: nn.Flatten}  # with their defaults
-METHODS = {"relu": nn.ReLU, "flatten": nn.Flatten}
+FUNCTIONS: dict[Any, Callable[..., nn.Module]] = {  # as modules, from all arguments but the input
+    "relu": lambda inplace=False: nn.ReLU(),
+    "leaky_relu": lambda negative_slope=0.01, inplace=False: nn.LeakyReLU(negative_slope),
+    "flatten": lambda start_dim=0, end_dim=-1: nn.Flatten(start_dim, end_dim),
+    "max_pool2d": lambda kernel_size, stride=None, *args, **kwargs: nn.MaxPool2d(kernel_size, stride, *args, **kwargs),
+    "dropout": lambda p=0.5, training=True, inplace=False: nn.Dropout(p if training else 0),
+    "dropout2d": lambda p=0.5, training=True, inplace=False: nn.Dropout2d(p if training else 0),
+}
+FUNCTIONS |= {torch.relu: FUNCTIONS["relu"], torch.flatten: FUNCTIONS["flatten"]}
+FUNCTIONS |= {getattr(F, name): FUNCTIONS[name] for name in ("relu", "leaky_relu", "max_pool2d")}
+FUNCTIONS |= {late(name): FUNCTIONS.pop(name) for name in ("dropout", "dropout2d")}  # no methods of tensors
 CONVOLVED = 64  # points at a time behind a convolution
 SCRATCH = 1 << 19  # elements of sums over channels at a time: they stay in the cache
 
@@ -226,6 +237,8 @@ def _stages(suffix: fx.GraphModule) -> list[Stage] | None:
     drop: nn.Module | None = None
     passing: list[nn.Module] = []
     for module in modules:
+        if isinstance(module, nn.Flatten) and (module.start_dim, module.end_dim) != (1, -1):
+            return None
         if isinstance(module, nn.Dropout | nn.Dropout2d) and drop is None:
             drop = module
         elif isinstance(module, nn.Linear | nn.Conv2d) and drop is not None:
@@ -241,15 +254,15 @@ def _stages(suffix: fx.GraphModule) -> list[Stage] | None:
 
 def _module(suffix: fx.GraphModule, node: fx.Node) -> nn.Module | None:
     """What a node does, as a module; None where we do not know."""
-    rest: tuple[Any, ...] = (*node.args[1:], *node.kwargs.values())
-    if node.op == "call_module" and not rest:
-        return suffix.get_submodule(str(node.target))
-    if node.op == "call_function" and node.target in FUNCTIONS and rest in ((), (1,), (False,)):
-        return FUNCTIONS[node.target]()
-    if node.op == "call_function" and node.target is F.max_pool2d and len(rest) == 1:
-        return nn.MaxPool2d(rest[0])
-    if node.op == "call_method" and node.target in METHODS and rest in ((), (1,)):
-        return METHODS[str(node.target)]()
+    args, kwargs = node.args[1:], node.kwargs
+    if node.op == "call_module" and not args and not kwargs:
+        module = suffix.get_submodule(str(node.target))
+        return None if module._forward_hooks or module._forward_pre_hooks else module
+    if node.op in ("call_function", "call_method") and node.target in FUNCTIONS:
+        try:
+            return FUNCTIONS[node.target](*args, **kwargs)
+        except TypeError:  # arguments that are known only when it runs, or none of its own
+            return None
     return None
 
 
@@ -262,13 +275,14 @@ def _is_convolution(stage: Stage) -> bool:
     conv = stage.linear
     if not (isinstance(conv, nn.Conv2d) and stage.channels):
         return False
-    square = conv.kernel_size[0] == conv.kernel_size[1] and len(set(conv.padding)) == 1
-    return square and conv.stride == (1, 1) and conv.dilation == (1, 1) and conv.groups == 1 and conv.padding != "same"
+    square = conv.kernel_size[0] == conv.kernel_size[1] and len(set(conv.padding)) == 1  # "same" and "valid" are not
+    unpadded = conv.padding_mode == "zeros" or not any(conv.padding)
+    return square and unpadded and conv.stride == (1, 1) and conv.dilation == (1, 1) and conv.groups == 1
 
 
 def _follows(stage: Stage) -> bool:
     """Channel dropout, at most one plain max-pooling, pointwise functions and flattening, then a Linear."""
     pools = [f for f in stage.passing if isinstance(f, nn.MaxPool2d)]
-    plain = all(isinstance(f.kernel_size, int) and f.stride == f.kernel_size and f.padding == 0 for f in pools)
+    plain = all(repr(f) == repr(nn.MaxPool2d(f.kernel_size)) and isinstance(f.kernel_size, int) for f in pools)
     flattened = any(isinstance(f, nn.Flatten) for f in stage.passing)
     return stage.channels and isinstance(stage.linear, nn.Linear) and len(pools) <= 1 and plain and flattened
