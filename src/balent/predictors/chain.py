@@ -101,9 +101,8 @@ class Chain:
             return torch.cat(parts, 1)
         at_a_time = max(1, SCRATCH // hidden.numel())
         if not isinstance(first.linear, nn.Conv2d) and masks.n > at_a_time:
-            starts = range(0, masks.n, at_a_time)
-            parts = [masks.part(i, min(i + at_a_time, masks.n)) for i in starts]
-            return torch.cat([self._per_point(hidden, part, positions) for part in parts])
+            some = [masks.part(i, min(i + at_a_time, masks.n)) for i in range(0, masks.n, at_a_time)]
+            return torch.cat([self._per_point(hidden, part, positions) for part in some])
         scale = masks.kept(0, hidden.shape[1], first.p, positions) / (1 - first.p)
         if isinstance(first.linear, nn.Conv2d):
             z = convolved(first, hidden, scale, later[0].pool())
@@ -234,11 +233,13 @@ def _stages(suffix: fx.GraphModule) -> list[Stage] | None:
         return None
     modules = [_module(suffix, node) for node in nodes[1:-1]]
     stages: list[Stage] = []
-    drop: nn.Module | None = None
+    drop: nn.Dropout | nn.Dropout2d | None = None
     passing: list[nn.Module] = []
     for module in modules:
         if isinstance(module, nn.Flatten) and (module.start_dim, module.end_dim) != (1, -1):
             return None
+        if isinstance(module, nn.Dropout | nn.Dropout2d) and module.p == 0:
+            continue
         if isinstance(module, nn.Dropout | nn.Dropout2d) and drop is None:
             drop = module
         elif isinstance(module, nn.Linear | nn.Conv2d) and drop is not None:

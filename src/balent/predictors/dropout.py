@@ -2,8 +2,8 @@
 
 All kinds of dropout end in a function of torch.nn.functional: nn.Dropout and its siblings, attention,
 models of other libraries, and calls by hand. Within `controlled(...)` those functions ask a handler
-(of this thread) instead of the random number generator. `survey` runs a copy of a module once in
-training and once in evaluation mode and reports which calls there are and who makes them.
+(of this thread) instead of the random number generator. `survey` runs a copy of a module and reports
+which calls there are, who makes them, and what else is random.
 """
 
 import copy
@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import wraps
+from functools import cache, wraps
 from typing import Any
 
 import torch
@@ -25,23 +25,16 @@ from balent.types import Indices
 ELEMENTS = ("dropout", "alpha_dropout")  # every number has a mask of its own
 CHANNELS = ("dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout")  # every channel
 ATTENTION = "scaled_dot_product_attention"
-RANDOM = (
-    "rand",
-    "randn",
-    "rand_like",
-    "randn_like",
-    "randint",
-    "randperm",
-    "bernoulli",
-    "normal",
-    "multinomial",
-    "poisson",
-)
+KINDS = (*ELEMENTS, *CHANNELS, ATTENTION)
+RANDOM = ("rand", "randn", "rand_like", "randn_like", "randint", "randint_like", "randperm", "bernoulli", "normal",
+          "multinomial", "poisson", "uniform", "exponential", "random", "geometric", "cauchy")  # fmt: skip
+UNSEEN = (*ELEMENTS, *CHANNELS, "feature_dropout", "native_dropout")  # when called past torch.nn.functional
 
 _local = threading.local()  # the handler of each thread
 _lock = threading.Lock()
 _users = 0  # of the switches, in all threads
-_original = {name: getattr(F, name) for name in (*ELEMENTS, *CHANNELS, ATTENTION)}
+_original = {name: getattr(F, name) for name in KINDS}  # as they were when the first switch came
+_fastpath = True
 
 
 @dataclass(frozen=True)
@@ -73,26 +66,35 @@ def controlled(handler: Handler) -> Iterator[None]:
 
 def _switch(change: int) -> None:
     """A switch stands in front of each function while anyone needs it; then all is as before."""
-    global _users
+    global _users, _fastpath
     with _lock:
         _users += change
-        for kind in (*ELEMENTS, *CHANNELS):
-            setattr(F, kind, _switched(kind) if _users else _original[kind])
-        setattr(F, ATTENTION, _attention if _users else _original[ATTENTION])
-        torch.backends.mha.set_fastpath_enabled(_users == 0)  # the fused encoder layer passes dropout by
+        if _users == 1 and change > 0:
+            _original.update({kind: getattr(F, kind) for kind in KINDS})
+            _fastpath = torch.backends.mha.get_fastpath_enabled()
+            _install(SWITCHES, False)  # the fused encoder layer passes dropout by
+        elif _users == 0:
+            _install(_original, _fastpath)
+
+
+def _install(functions: dict[str, Callable[..., Tensor]], fastpath: bool) -> None:
+    for kind in KINDS:
+        setattr(F, kind, functions[kind])
+    torch.backends.mha.set_fastpath_enabled(fastpath)
 
 
 def _switched(kind: str) -> Callable[..., Tensor]:
-    original = _original[kind]
-
-    @wraps(original)
+    @wraps(_original[kind])
     def function(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
         handler = getattr(_local, "handler", None)
-        return original(input, p, training, inplace) if handler is None else handler(kind, input, p, training)
+        if handler is None:
+            return _original[kind](input, p, training, inplace)
+        return handler(kind, input, p, training)
 
     return function
 
 
+@cache
 def late(kind: str) -> Callable[..., Any]:
     """The function as it is when it is called, for graphs that keep the one from before the switch."""
 
@@ -125,7 +127,12 @@ def _attention(
         attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
     if attn_mask is not None:
         scores = scores.masked_fill(~attn_mask, -torch.inf) if attn_mask.dtype == torch.bool else scores + attn_mask
-    return handler("dropout", scores.softmax(-1), dropout_p, True) @ value
+    nothing = (scores == -torch.inf).all(-1, keepdim=True)  # a query that may look nowhere sees 0, as in torch
+    return handler("dropout", scores.softmax(-1).masked_fill(nothing, 0), dropout_p, True) @ value
+
+
+SWITCHES: dict[str, Callable[..., Tensor]] = {kind: _switched(kind) for kind in (*ELEMENTS, *CHANNELS)}
+SWITCHES[ATTENTION] = _attention
 
 
 def masked(kind: str, x: Tensor, p: float, kept: Tensor) -> Tensor:
@@ -167,28 +174,24 @@ class Masked:
 
 @torch.no_grad()
 def survey(
-    module: nn.Module, call: Callable[[nn.Module, Any], Any], batch: Any
-) -> tuple[list[Call], list[Call], list[str]]:
-    """The dropout calls of a forward pass in training mode and in evaluation mode, and other sources of randomness."""
-    calls: dict[bool, list[Call]] = {}
-    others: list[str] = []
-    for training in (True, False):
-        probe = copy.deepcopy(module).train(training)
+    module: nn.Module, call: Callable[[nn.Module, Any], Any], batch: Any, training: bool | None = None
+) -> tuple[list[Call], list[str]]:
+    """The dropout calls of a forward pass in this mode (None: as the module is), and what else is random in it."""
+    probe = copy.deepcopy(module)
+    if training is not None:
+        probe.train(training)
         for part in probe.modules():
             if isinstance(part, nn.modules.batchnorm._NormBase):
                 part.eval()
-        stack, found = _watched(probe), []
+    stack, found, others = _watched(probe), list[Call](), list[str]()
 
-        def record(
-            kind: str, x: Tensor, p: float, on: bool, stack: list[str] = stack, found: list[Call] = found
-        ) -> Tensor:
-            found.append(Call(kind, p, on and p > 0, stack[-1] if stack else "", tuple(x.shape)))
-            return x
+    def record(kind: str, x: Tensor, p: float, on: bool) -> Tensor:
+        found.append(Call(kind, p, on and p > 0, stack[-1] if stack else "", tuple(x.shape)))
+        return x
 
-        with torch.random.fork_rng(devices=[]), controlled(record), _Randomness(others if not training else []):
-            call(probe, batch)
-        calls[training] = found
-    return calls[True], calls[False], others
+    with torch.random.fork_rng(devices=[]), controlled(record), _Randomness(others):
+        call(probe, copy.deepcopy(batch))
+    return found, others
 
 
 def _watched(module: nn.Module) -> list[str]:
@@ -209,6 +212,6 @@ class _Randomness(torch.overrides.TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = getattr(func, "__name__", "")
-        if name.rstrip("_") in RANDOM:
+        if name.rstrip("_") in (*RANDOM, *UNSEEN):
             self.found.append(f"torch.{name}")
         return func(*args, **(kwargs or {}))

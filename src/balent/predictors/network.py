@@ -3,11 +3,17 @@
 `Network` copies a module, finds its dropout, and runs it under given masks in one of three ways:
 in parts (torch.fx splits the graph at the first dropout: what comes before runs once), by replay
 (modules that end before the first dropout return what they returned at the first draw), or plainly.
-All three give the same numbers.
+All three give the same numbers, and a trial on the first two points makes sure of it: a graph of
+torch.fx can differ from its network without a word.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+import copy
+import inspect
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stderr
+from dataclasses import dataclass
+from io import StringIO
 from typing import Any
 
 import torch
@@ -21,6 +27,7 @@ from balent.predictors.last_layer import frozen
 from balent.predictors.masks import Masks
 from balent.types import Indices
 
+TRIAL = Masks(0, 2)
 Forward = Callable[[Batch, Masks, Indices | None], Tensor]  # [draws, batch, classes]
 
 
@@ -64,53 +71,47 @@ class Network:
         return fast.hidden(batch), fast.chain.stages[0]
 
     def _planned(self, batch: Batch) -> tuple[Forward, str]:
-        calls = self._switched_on(batch)
-        axes = self._axes(batch, calls)
-        plain = Plain(self.module, axes)
+        """The fastest way that gives on two points what the plain way gives."""
+        self._switch_on(batch)
+        few = take(batch, slice(0, 2))
+        plain = Plain(self.module, self._axes(few))
+        expected = plain(few, TRIAL, None)
+        _check_output(expected, size(few))
+        if _differ(plain(few, TRIAL, None), expected):
+            raise ValueError("the model is random for another reason than dropout: equal masks give unequal outputs")
         if not self.fast:
             return plain, "plainly: the whole network runs once for each draw, as asked"
-        try:
-            split = Split.of(self.module, axes)
-        except Exception as error:  # whatever a tracer meets in someone's forward: the next way needs no trace
-            replay = Replay(self.module, axes)
-            return (
-                replay,
-                f"by replay: modules that end before the first dropout run once (torch.fx: {_first_line(error)})",
-            )
-        chain = Chain.of(split.suffix)
-        if chain is not None and all(axis == 0 for axis in axes):
-            return Fast(split.prefix, chain), f"fast: what precedes the first dropout runs once, then {chain.words}"
-        return split, "in parts: what precedes the first dropout runs once, the rest once for each draw"
+        reason = ""
+        for way, leaves in ((Fast, True), (Fast, False), (Split, True), (Split, False), (Replay, True)):
+            try:
+                forward = way.of(self.module, plain.axes, few, leaves)
+                with redirect_stderr(StringIO()):  # torch.fx prints what it raises
+                    found = forward(few, TRIAL, None)
+            except Exception as error:  # whatever a tracer meets in someone's forward: the next way needs less
+                reason = _first_line(error)
+                continue
+            if not _differ(found, expected):
+                return forward, forward.words.format(reason=reason)
+            reason = "its graph gives other numbers than the network"
+        return plain, f"plainly: the whole network runs once for each draw ({reason})"
 
-    def _switched_on(self, batch: Batch) -> list[Call]:
-        """Set the modules to training mode that make dropout calls following it; the calls there will be."""
-        training, evaluation, others = dropout.survey(self.module, logits_of, _few(batch))
-        if others:
-            raise ValueError(
-                f"the model is random for another reason than dropout: it calls {', '.join(sorted(set(others)))}"
-            )
+    def _switch_on(self, batch: Batch) -> None:
+        """Set the modules to training mode that make dropout calls following it."""
+        training, unseen = dropout.survey(self.module, logits_of, take(batch, slice(0, 2)), True)
+        evaluation, others = dropout.survey(self.module, logits_of, take(batch, slice(0, 2)), False)
+        _check_randomness(self.module, unseen, others)
+        if not any(call.on for call in training):
+            raise ValueError(_no_dropout(training, evaluation))
         parts = dict(self.module.named_modules())
         for call in training:
             if call.on:
                 parts[call.owner].training = True
-        calls = [call for call in training if call.on]
-        if not calls:
-            raise ValueError(_no_dropout(training, evaluation))
-        return calls
 
-    def _axes(self, batch: Batch, calls: list[Call]) -> list[int]:
+    def _axes(self, few: Batch) -> list[int]:
         """Where each dropout call has the points: the axis that grows with the batch."""
-        other, _, _ = dropout.survey(self.module, logits_of, _twice(_few(batch)))
-        twice = [call for call in other if call.on]
-        return [_grown(one, two) for one, two in zip(calls, twice, strict=True)]
-
-
-def _few(batch: Batch) -> Batch:
-    return take(batch, slice(0, 2))
-
-
-def _twice(batch: Batch) -> Batch:
-    return take(batch, torch.arange(size(batch)).repeat(2))
+        twice = take(few, torch.arange(size(few)).repeat(2))
+        one, two = (dropout.survey(self.module, logits_of, batch)[0] for batch in (few, twice))
+        return [_grown(a, b) for a, b in zip(one, two, strict=True) if a.on]
 
 
 def _grown(one: Call, two: Call) -> int:
@@ -127,7 +128,36 @@ def _no_dropout(training: list[Call], evaluation: list[Call]) -> str:
     off = sorted({call.owner or "forward" for call in (*training, *evaluation) if not call.on})
     if off:
         return f"the model's dropout never drops: p = 0 or training=False is written into {', '.join(off)}"
-    return "the model has no dropout, so all its draws would be equal; add nn.Dropout, or use an Ensemble or LastLayerLaplace"
+    return (
+        "the model has no dropout, so all draws would be equal; add nn.Dropout, or use an Ensemble or LastLayerLaplace"
+    )
+
+
+def _check_randomness(module: nn.Module, training: list[str], evaluation: list[str]) -> None:
+    """What draws random numbers past us: while it evaluates, or as dropout that we do not see."""
+    unseen = {name for name in training if name.removeprefix("torch.").rstrip("_") in dropout.UNSEEN}
+    if unseen:
+        raise ValueError(
+            f"the model calls {', '.join(sorted(unseen))} past torch.nn.functional, where it cannot be controlled; "
+            "write F.dropout(…) with import torch.nn.functional as F, or use nn.Dropout"
+        )
+    for name, part in module.named_modules():
+        if isinstance(part, nn.RNNBase) and part.dropout and part.num_layers > 1:
+            raise ValueError(
+                f"dropout between the layers of {name or 'the model'} ({type(part).__name__}) cannot be controlled; "
+                "set its dropout to 0, or put nn.Dropout between layers of their own"
+            )
+    if evaluation:
+        raise ValueError(
+            f"the model is random for another reason than dropout: it calls {', '.join(sorted(set(evaluation)))}"
+        )
+
+
+def _differ(found: Tensor, expected: Tensor) -> bool:
+    """By more than rounding: half of the digits, on the scale of all logits."""
+    finite = expected[expected.isfinite()].abs()
+    tolerance = torch.finfo(expected.dtype).eps ** 0.5 * float(finite.max() if len(finite) else 0)
+    return found.shape != expected.shape or not torch.allclose(found, expected, 0, tolerance, equal_nan=True)
 
 
 def _first_line(error: Exception) -> str:
@@ -148,7 +178,10 @@ class Plain:
     axes: list[int]
 
     def __call__(self, batch: Batch, masks: Masks, positions: Indices | None) -> Tensor:
-        return _each_draw(lambda: logits_of(self.module, batch), masks, self.axes, size(batch), positions)
+        def forward() -> Tensor:
+            return logits_of(self.module, copy.deepcopy(batch))  # which a network may change in place
+
+        return _each_draw(forward, masks, self.axes, size(batch), positions)
 
 
 def _each_draw(
@@ -168,27 +201,53 @@ class Split:
     prefix: fx.GraphModule
     suffix: fx.GraphModule
     axes: list[int]
+    words = "in parts: what precedes the first dropout runs once, the rest once for each draw"
 
     @classmethod
-    def of(cls, module: nn.Module, axes: list[int]) -> "Split":
-        traced = fx.symbolic_trace(module)
+    def of(cls, module: nn.Module, axes: list[int], batch: Batch, leaves: bool) -> "Split":
+        if module._forward_hooks or module._forward_pre_hooks:
+            raise ValueError("a graph leaves out the hooks of the model")
+        tracer = _Leaves() if leaves else fx.Tracer()
+        traced = fx.GraphModule(module, tracer.trace(module, _defaults(module, batch)))
         nodes = list(traced.graph.nodes)
         cut = next(i for i, node in enumerate(nodes) if _drops(traced, node))
         return cls(*_cut(traced, nodes, cut), axes)
 
     def __call__(self, batch: Batch, masks: Masks, positions: Indices | None) -> Tensor:
         values = _values(self.prefix, batch)
-        return _each_draw(
-            lambda: getattr(out := self.suffix(*values), "logits", out), masks, self.axes, size(batch), positions
-        )
+
+        def forward() -> Tensor:
+            out = self.suffix(*copy.deepcopy(values))
+            return getattr(out, "logits", out)
+
+        return _each_draw(forward, masks, self.axes, size(batch), positions)
+
+
+class _Leaves(fx.Tracer):
+    """Modules without dropout are one node each, whatever their forward does."""
+
+    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+        dropout_within = any(part.training for part in m.modules())
+        return not dropout_within or super().is_leaf_module(m, module_qualified_name)
+
+
+def _defaults(module: nn.Module, batch: Batch) -> dict[str, Any]:
+    """The arguments of forward that the batch does not give: `mask=None` must be None while the graph is made."""
+    parameters = inspect.signature(module.forward).parameters.values()
+    given = set(batch) if isinstance(batch, Mapping) else {next(iter(parameters)).name}
+    return {p.name: p.default for p in parameters if p.name not in given and p.default is not p.empty}
 
 
 def _drops(traced: fx.GraphModule, node: fx.Node) -> bool:
     """Does dropout happen in this node?"""
     if node.op == "call_module":
         parts = traced.get_submodule(str(node.target)).modules()
-        return any(part.training and (getattr(part, "p", 0) or getattr(part, "dropout", 0)) for part in parts)
-    return node.op == "call_function" and getattr(node.target, "__name__", "") in dropout._original
+        return any(part.training and bool(getattr(part, "p", 0) or getattr(part, "dropout", 0)) for part in parts)
+    return _is_dropout(node) and node.kwargs.get("p") != 0 and node.kwargs.get("training") is not False
+
+
+def _is_dropout(node: fx.Node) -> bool:
+    return node.op == "call_function" and getattr(node.target, "__name__", "") in dropout.KINDS
 
 
 def _cut(traced: fx.GraphModule, nodes: list[fx.Node], cut: int) -> tuple[fx.GraphModule, fx.GraphModule]:
@@ -204,8 +263,8 @@ def _cut(traced: fx.GraphModule, nodes: list[fx.Node], cut: int) -> tuple[fx.Gra
     inner.update({n: suffix.node_copy(n) for n in before if n.op == "get_attr"})
     for node in after:
         copied = inner[node] = suffix.node_copy(node, inner.__getitem__)
-        if node.op == "call_function" and getattr(node.target, "__name__", "") in dropout._original:
-            copied.target = dropout.late(node.target.__name__)
+        if _is_dropout(node):
+            copied.target = dropout.late(node.target.__name__)  # type: ignore[union-attr]
     return fx.GraphModule(traced, prefix), fx.GraphModule(traced, suffix)
 
 
@@ -215,65 +274,70 @@ class Replay:
 
     module: nn.Module
     axes: list[int]
-    outputs: dict[str, list[Any]] = field(default_factory=dict)
+    words = "by replay: modules that end before the first dropout run once (torch.fx: {reason})"
+
+    @classmethod
+    def of(cls, module: nn.Module, axes: list[int], batch: Batch, leaves: bool) -> "Replay":
+        return cls(module, axes)
 
     def __call__(self, batch: Batch, masks: Masks, positions: Indices | None) -> Tensor:
-        points = size(batch)
-        first = Masked(masks.part(0, 1), self.axes, points, positions)
-        with _recorded(self.module, first) as kept, controlled(first):
-            draws = [logits_of(self.module, batch)]
-        for i in range(1, masks.n):
-            with _replayed(self.module, kept), controlled(Masked(masks.part(i, i + 1), self.axes, points, positions)):
-                draws.append(logits_of(self.module, batch))
+        tape: list[tuple[str, Any]] = []  # names and outputs of modules, in order
+        draws = []
+        for i in range(masks.n):
+            masked = Masked(masks.part(i, i + 1), self.axes, size(batch), positions)
+            wrap = _replayed(deque(tape)) if i else _recorded(tape, masked)
+            with _wrapped(self.module, wrap), controlled(masked):
+                draws.append(logits_of(self.module, copy.deepcopy(batch)))
         return torch.stack(draws)
 
 
-class _recorded:
-    """The outputs of each module, call by call, that ended before the first dropout."""
-
-    def __init__(self, module: nn.Module, masked: Masked) -> None:
-        self.module, self.masked = module, masked
-
-    def __enter__(self) -> dict[str, list[Any]]:
-        kept: dict[str, list[Any]] = {}
-
-        def keep(name: str, out: Any) -> None:
-            if self.masked.layer == 0 and name:
-                kept.setdefault(name, []).append(out)
-
-        self.hooks = [
-            part.register_forward_hook(lambda _m, _x, out, name=name: keep(name, out))
-            for name, part in self.module.named_modules()
-        ]
-        return kept
-
-    def __exit__(self, *_: object) -> None:
-        for hook in self.hooks:
-            hook.remove()
+Wrap = Callable[[str, Callable[..., Any]], Callable[..., Any]]
 
 
-class _replayed:
-    """Modules answer from what was kept, as long as it lasts."""
-
-    def __init__(self, module: nn.Module, kept: dict[str, list[Any]]) -> None:
-        self.parts = [(part, iter(kept[name])) for name, part in module.named_modules() if name in kept]
-
-    def __enter__(self) -> None:
-        for part, outputs in self.parts:
-            part.forward = _from(outputs, part.forward)  # type: ignore[method-assign]
-
-    def __exit__(self, *_: object) -> None:
-        for part, _outputs in self.parts:
+@contextmanager
+def _wrapped(module: nn.Module, wrap: Wrap) -> Iterator[None]:
+    """Within, wrap(name, forward) stands in place of the forward of each part."""
+    parts = {name: part for name, part in module.named_modules() if name}
+    own = {name: part.__dict__["forward"] for name, part in parts.items() if "forward" in part.__dict__}
+    for name, part in parts.items():
+        part.forward = wrap(name, part.forward)
+    try:
+        yield
+    finally:
+        for name, part in parts.items():
             del part.forward
+            if name in own:
+                part.forward = own[name]
 
 
-def _from(outputs: Any, otherwise: Callable[..., Any]) -> Callable[..., Any]:
-    def forward(*args: Any, **kwargs: Any) -> Any:
-        for out in outputs:
+def _recorded(tape: list[tuple[str, Any]], masked: Masked) -> Wrap:
+    """Keep the outputs of modules that end before the first dropout; those of their own parts are not needed then."""
+
+    def wrap(name: str, forward: Callable[..., Any]) -> Callable[..., Any]:
+        def recorded(*args: Any, **kwargs: Any) -> Any:
+            start = len(tape)
+            out = forward(*args, **kwargs)
+            if masked.layer == 0:
+                tape[start:] = [(name, copy.deepcopy(out))]  # before someone changes it in place
             return out
-        return otherwise(*args, **kwargs)
 
-    return forward
+        return recorded
+
+    return wrap
+
+
+def _replayed(tape: deque[tuple[str, Any]]) -> Wrap:
+    """Modules answer from what was kept, as long as it lasts: they are called in the same order as before."""
+
+    def wrap(name: str, forward: Callable[..., Any]) -> Callable[..., Any]:
+        def replayed(*args: Any, **kwargs: Any) -> Any:
+            if tape and tape[0][0] == name:
+                return copy.deepcopy(tape.popleft()[1])
+            return forward(*args, **kwargs)
+
+        return replayed
+
+    return wrap
 
 
 @dataclass
@@ -282,6 +346,18 @@ class Fast:
 
     prefix: fx.GraphModule
     chain: Chain
+
+    @classmethod
+    def of(cls, module: nn.Module, axes: list[int], batch: Batch, leaves: bool) -> "Fast":
+        split = Split.of(module, axes, batch, leaves)
+        chain = Chain.of(split.suffix)
+        if chain is None or any(axes):
+            raise ValueError("what follows the first dropout is no chain of dropout and linear layers")
+        return cls(split.prefix, chain)
+
+    @property
+    def words(self) -> str:
+        return f"fast: what precedes the first dropout runs once, then {self.chain.words}"
 
     def __call__(self, batch: Batch, masks: Masks, positions: Indices | None) -> Tensor:
         return self.chain(self.hidden(batch), masks, positions)
@@ -293,4 +369,5 @@ class Fast:
 
 
 def _values(prefix: fx.GraphModule, batch: Batch) -> tuple[Any, ...]:
+    batch = copy.deepcopy(batch)  # which a network may change in place
     return prefix(**batch) if isinstance(batch, Mapping) else prefix(batch)
