@@ -46,9 +46,9 @@ def agreement(picks: Picks, truth: Picks) -> float:
 
 def line(name: str, picks: list[Picks], truth: Picks, seconds: float) -> None:
     mean = sum(agreement(p, truth) for p in picks) / len(picks)
-    draws = picks[0].draws
-    used = f"  {sum(p.draws or 0 for p in picks) / len(picks):.0f} draws a point, confidence {picks[0].confidence:.2f}"
-    print(f"{name:18s} agreement {mean:.2f}  {seconds * 1e3:7.0f} ms{used if draws else ''}", flush=True)
+    draws, confidence = (sum(getattr(p, name) or 0 for p in picks) / len(picks) for name in ("draws", "confidence"))
+    used = f"  {draws:.0f} draws a point, confidence {confidence:.2f}" if draws else ""
+    print(f"{name:18s} agreement {mean:.2f}  {seconds * 1e3:7.0f} ms{used}", flush=True)
 
 
 def main() -> None:
