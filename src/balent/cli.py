@@ -2,10 +2,10 @@
 
 import csv
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -13,11 +13,14 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+if TYPE_CHECKING:
+    from balent.ranking import Ranking
+
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="Active learning with balanced entropy: of everything that is not labelled yet, what should a person label next?",
+    help="Active learning with balanced entropy: of all that is not labelled yet, what should a person label next?",
 )
 out = Console()
 err = Console(stderr=True)
@@ -91,14 +94,75 @@ def _write(path: Path, header: list[str], rows: Iterator[list]) -> None:
         partial.unlink(missing_ok=True)
 
 
-def _show(best: "ranking.Ranking") -> None:
-    header, rows = best.rows()
+def _show(best: "Ranking") -> None:
+    _table(*best.rows())
+    for line in best.remarks():
+        out.print(line, highlight=False, soft_wrap=True)
+
+
+def _table(header: list[str], rows: Iterable[list]) -> None:
     table = Table(*header, box=None, header_style="bold")
     for row in rows:
         table.add_row(*(f"{cell:.6g}" if isinstance(cell, float) else escape(str(cell)) for cell in row))
     out.print(table)
-    for line in best.remarks():
-        out.print(line, highlight=False, soft_wrap=True)
+
+
+@app.command()
+def acquire(
+    model: Annotated[str, typer.Argument(help="MODULE:FACTORY (or FILE.py:FACTORY) of a torch module or predictor.")],
+    pool: Annotated[str, typer.Argument(help="An .npy or .npz, or MODULE:FACTORY of a Dataset or DataLoader.")],
+    k: Annotated[int, typer.Option("-k", help="How many points to pick.")],
+    strategy: Annotated[str, typer.Option("--strategy", "-s", help="See balent list.")] = "balentacq",
+    draws: Annotated[
+        str, typer.Option(help="A number, auto (more where undecided) or analytic (none at all).")
+    ] = "100",
+    masks: Annotated[
+        str, typer.Option(help="shared: a draw is one network; per-point: one for each point.")
+    ] = "shared",
+    design: Annotated[str, typer.Option(help="independent, stratified or matched.")] = "independent",
+    seed: Annotated[int, typer.Option(help="Of the draws and the strategy.")] = 0,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write a CSV instead of a table.")] = None,
+    scores: Annotated[Path | None, typer.Option(help="Write every score to this .npy or .parquet.")] = None,
+    error: Annotated[bool, typer.Option("--error", help="Add the Monte-Carlo standard error of each score.")] = False,
+    key: Annotated[str | None, typer.Option(help="Which array of an .npz.")] = None,
+) -> None:
+    """Pick points of your own pool with your own model.  balent acquire models.py:classifier pool.npy -k 500
+
+    The factory is called without arguments. A torch module with dropout becomes MC dropout; anything with
+    .sample(n, seed=...) is a predictor. Memory does not grow with the pool.
+    """
+    from balent import loading
+    from balent.learning.acquire import acquire as acquired
+
+    with errors_in_words():
+        sampled = loading.sampled(model, draws, seed=seed, masks=masks, design=design)
+        picks = acquired(
+            sampled,
+            loading.pool(pool, key),
+            k,
+            strategy,
+            seed=seed,
+            draws="auto" if draws == "auto" else None,
+            with_error=error,
+            scores=scores,
+            progress=sys.stderr.isatty(),
+        )
+        header = ["rank", "point", "score", *(["error"] if picks.errors is not None else [])]
+        columns = [c.tolist() for c in (picks.indices, picks.scores, picks.errors) if c is not None]
+        rows = ([rank, *row] for rank, row in enumerate(zip(*columns, strict=True), 1))
+        _write(output, header, rows) if output else _table(header, rows)
+        for line in _about(sampled, picks):
+            err.print(line, highlight=False, soft_wrap=True)
+
+
+def _about(sampled: Any, picks: Any) -> Iterator[str]:
+    """What is worth knowing of a pick beyond its points."""
+    if getattr(sampled, "plan", ""):
+        yield f"how: {sampled.plan}"
+    if picks.draws is not None:
+        yield f"{picks.draws:.0f} draws a point; at least {picks.confidence:.0%} of these picks are those of all draws"
+    if picks.stability is not None:
+        yield f"two halves of the draws agree on {picks.stability:.0%} of the top {len(picks.indices)}"
 
 
 @app.command(name="list")
@@ -106,6 +170,7 @@ def list_() -> None:
     """What there is: measures, strategies, and the kernel that serves here."""
     from balent import kernels
     from balent.measures import MEASURES
+    from balent.predictors import PREDICTORS
     from balent.strategies import PREFIXES, STRATEGIES
 
     with errors_in_words():
@@ -115,6 +180,7 @@ def list_() -> None:
         out.print(table)
         others = [name for name in STRATEGIES if name not in MEASURES] + [f"{prefix}:<measure>" for prefix in PREFIXES]
         out.print(f"\n[bold]strategies[/]  every measure (its top k), {', '.join(others)}", highlight=False)
+        out.print(f"[bold]predictors[/]  {', '.join(PREDICTORS)}", highlight=False)
         active = kernels.active()
         how = (
             "plain torch (no compiled kernel was built or it is turned off)"

@@ -1,0 +1,90 @@
+"""Models and pools that a command line names: `package.module:factory`, `file.py:factory`, or an array in a file."""
+
+import importlib
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from balent.checks import nearest
+from balent.predictors import MCDropout
+from balent.types import Sampled
+
+AUTO = 500  # draws among which draws="auto" chooses
+
+
+def factory(name: str) -> Any:
+    """What `module:factory` makes: the function is called without arguments."""
+    module, colon, function = name.rpartition(":")
+    if not colon:
+        raise ValueError(f"{name!r} must be MODULE:FACTORY, as in my_models:classifier or models.py:classifier")
+    loaded = _module(module)
+    if not callable(getattr(loaded, function, None)):
+        known = [key for key, value in vars(loaded).items() if callable(value) and not key.startswith("_")]
+        raise ValueError(f"{module} has no function {function!r}; {nearest(function, known)}")
+    return getattr(loaded, function)()
+
+
+def _module(name: str) -> ModuleType:
+    if not name.endswith(".py"):
+        sys.path.insert(0, "")
+        try:
+            return importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            raise ValueError(f"there is no module {name!r} to import: {error}") from None
+    path = Path(name)
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {path}")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise ValueError(f"{path} cannot be imported as Python")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module  # so that what it defines can be pickled
+    spec.loader.exec_module(module)
+    return module
+
+
+def sampled(name: str, draws: str, *, seed: int, masks: str, design: str) -> Sampled:
+    """Functions drawn from what a factory makes: a module (MC dropout), a predictor, or functions drawn already."""
+    made = factory(name)
+    if isinstance(made, nn.Module):
+        made = MCDropout(made)
+    if not hasattr(made, "sample"):
+        if not hasattr(made, "moments"):
+            raise TypeError(
+                f"{name} must make a torch module, a predictor or a Sampled, but made {type(made).__name__}"
+            )
+        return made
+    options = {"design": design} if isinstance(made, MCDropout) else {}
+    return made.sample(_count(draws), seed=seed, masks=masks, **options)
+
+
+def _count(draws: str) -> int | str:
+    if draws in ("analytic", "auto"):
+        return "analytic" if draws == "analytic" else AUTO
+    try:
+        return int(draws)
+    except ValueError:
+        raise ValueError(f'--draws must be a number, "auto" or "analytic", but is {draws!r}') from None
+
+
+def pool(name: str, key: str | None) -> Any:
+    """An .npy (mapped, not read), an array of an .npz, or what a factory makes."""
+    if ":" in name:
+        return factory(name)
+    path = Path(name)
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {path}")
+    try:
+        found = np.load(path, mmap_mode="r", allow_pickle=False)
+    except ValueError as error:
+        raise ValueError(f"{path} is not a readable .npy or .npz file: {error}") from None
+    if isinstance(found, np.ndarray):
+        return found
+    if key is None and len(found.files) != 1:
+        raise ValueError(f"{path} holds {', '.join(found.files)}; say which with --key")
+    return found[key or found.files[0]]
