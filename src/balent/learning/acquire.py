@@ -19,8 +19,9 @@ from torch import Generator, Tensor
 from balent import checks
 from balent.learning.pool import Pool, as_pool
 from balent.learning.progress import counting
-from balent.measures import MEASURES
+from balent.measures import MEASURES, bound
 from balent.moments import Moments
+from balent.predictors.inputs import take
 from balent.scoring import FEWEST, stability
 from balent.strategies import Best, Race, TopK
 from balent.strategies import strategy as named
@@ -56,7 +57,8 @@ def acquire(
     points = as_pool(pool)
     total = length(points)
     checks.batch_size(k, total)
-    wanted = _wanted(chosen, measures)
+    _check(chosen, sampled, points, with_error, scores)
+    wanted = {name: bound(f, Generator().manual_seed(seed)) for name, f in _wanted(chosen, measures).items()}
     with counting(progress, total) as advance, _written(scores, list(wanted), total) as write:
         watched = Watched(sampled, _block(sampled, points, memory), advance, write, wanted if scores else {})
         if with_error:
@@ -122,7 +124,8 @@ def _fitting(work: Callable[[Any, Indices], list[Moments]], batch: Any, position
         if len(positions) == 1 or not _out_of_memory(error):
             raise
     middle = len(positions) // 2
-    parts = [(batch[:middle], positions[:middle]), (batch[middle:], positions[middle:])]
+    halves = (slice(0, middle), slice(middle, None))
+    parts = [(take(batch, half), positions[half]) for half in halves]
     return [Moments.cat(pair) for pair in zip(*(_fitting(work, *part) for part in parts), strict=True)]
 
 
@@ -141,6 +144,24 @@ def _strategy(strategy: str | Strategy, draws: str | None) -> Strategy:
     if not isinstance(chosen, TopK):
         raise ValueError(f'draws="auto" needs the top k of a measure, but the strategy is {strategy}')
     return Race(chosen.measure)
+
+
+def _check(chosen: Strategy, sampled: Any, pool: Any, with_error: bool, scores: Any) -> None:
+    """What cannot be done, before any work is."""
+    measured, racing = hasattr(chosen, "measure"), isinstance(chosen, Race)
+    if with_error and not (measured and isinstance(pool, Pool)):
+        raise ValueError("errors belong to the scores of a measure over a pool that can be read twice")
+    if scores is not None and not measured:
+        raise ValueError("this strategy scores no points, so there is nothing to write; use that of a measure")
+    if scores is not None and racing:
+        raise ValueError(
+            'draws="auto" gives most points few draws, so their scores are rough; leave it out to write them'
+        )
+    if racing and not (hasattr(sampled, "part") and isinstance(pool, Pool)):
+        raise ValueError(
+            'draws="auto" reads some points again, with more draws: it needs a pool that can be read twice, and '
+            "functions drawn in parts, as MCDropout's"
+        )
 
 
 def _wanted(chosen: Strategy, measures: Sequence[str]) -> dict[str, Measure]:
@@ -169,12 +190,10 @@ def _block(sampled: Any, pool: Any, memory: int) -> int:
 
 def _with_error(sampled: Sampled, pool: Any, picks: Picks, watched: Watched) -> Picks:
     """The standard error of each pick, from its draws made once more, and the agreement of the halves."""
-    measure = watched.measure
-    if measure is None or not isinstance(pool, Pool):
-        raise ValueError("errors belong to the scores of a measure over a pool that can be read twice")
     groups = groups_of(sampled, pool[picks.indices], picks.indices)
+    checks.enough_draws(sum(m.n for m in groups), 2)
     share = stability(list(watched.halves)) if watched.halves and sum(m.n for m in groups) >= FEWEST else None
-    return replace(picks, errors=jackknife(groups, measure), stability=share)
+    return replace(picks, errors=jackknife(groups, watched.measure), stability=share)
 
 
 @contextmanager
@@ -215,5 +234,8 @@ def _save_parquet(table: np.ndarray, names: list[str], partial: Path, target: Pa
 
     columns = {"point": np.arange(len(table)), **dict(zip(names, table.T, strict=True))}
     whole = target.with_name(target.name + ".whole")
-    parquet.write_table(pyarrow.table(columns), whole)
-    whole.replace(target)
+    try:
+        parquet.write_table(pyarrow.table(columns), whole)
+        whole.replace(target)
+    finally:
+        whole.unlink(missing_ok=True)

@@ -2,7 +2,7 @@
 
 Arrays and tensors are sliced; Datasets (torch's or Hugging Face's) and lists are read item by item; a
 DataLoader lends its dataset and how it collates; any other iterable is a stream of batches, read
-once. Labels that come with items, as in (x, y), are left out: nothing looks at them here.
+once. Labels that come with items, as in (x, y) or {"label": y}, are left out: nothing looks at them here.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,17 +13,24 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, default_collate
+from torch.utils.data import DataLoader, IterableDataset, default_collate
 
 from balent.predictors.inputs import size
+
+LABELS = ("label", "labels")  # of items that are dicts
+TOGETHER = 256  # items that come one by one
 
 
 def as_pool(source: Any) -> "Pool | Stream":
     """The source as a pool of known length, or as a stream of batches."""
     if isinstance(source, Pool | Stream):
         return source
+    if isinstance(source, IterableDataset):
+        return Stream(DataLoader(source, TOGETHER))
     if isinstance(source, DataLoader):
-        return Pool(source.dataset, source.collate_fn)
+        return (
+            Stream(source) if isinstance(source.dataset, IterableDataset) else Pool(source.dataset, source.collate_fn)
+        )
     if hasattr(source, "__getitem__") and hasattr(source, "__len__") and not isinstance(source, Mapping):
         return Pool(source)
     if isinstance(source, Iterable):
@@ -48,7 +55,12 @@ class Pool:
             rows = points if isinstance(points, slice) or isinstance(self.source, Tensor) else points.numpy()
             return self.source[rows]
         at = range(len(self))[points] if isinstance(points, slice) else points.tolist()
-        return self._collated([self._item(i) for i in at], at)
+        items = [self._item(i) for i in at]
+        if self.collate is not default_collate:  # takes items with their labels
+            return unlabelled(self.collate(items))
+        items = [_tensors(unlabelled(item)) for item in items]
+        _check_shapes(items, at)
+        return default_collate(items)
 
     def _item(self, i: int) -> Any:
         try:
@@ -56,22 +68,42 @@ class Pool:
         except Exception as error:
             error.add_note(f"while reading point {i} of the pool")
             raise
-        return item[0] if isinstance(item, tuple | list) and len(item) == 2 else item
-
-    def _collated(self, items: list[Any], at: Sequence[int]) -> Any:
-        shapes = [np.shape(item) if isinstance(item, np.ndarray) else getattr(item, "shape", None) for item in items]
-        for i, shape in zip(at, shapes, strict=True):
-            if shape != shapes[0]:
-                raise ValueError(
-                    f"points of a batch must have one shape, but point {at[0]} has {tuple(shapes[0] or ())} and point {i} "
-                    f"has {tuple(shape or ())}; resize or pad them first"
-                )
-        return self.collate(items)
+        return item
 
     def blocks(self, points: int) -> Iterator[tuple[Any, Tensor]]:
         """Batches in order with their positions; the next is read while this one is used."""
         spans = [torch.arange(i, min(i + points, len(self))) for i in range(0, len(self), points)]
         yield from ahead((self[int(at[0]) : int(at[-1]) + 1], at) for at in spans)
+
+
+def unlabelled(item: Any) -> Any:
+    """An item or a batch without its label. Two bare numbers are no pair but a point in the plane."""
+    if isinstance(item, Mapping):
+        return {name: value for name, value in item.items() if name not in LABELS}
+    pair = isinstance(item, tuple | list) and len(item) == 2 and not isinstance(item[0], int | float)
+    return item[0] if pair else item
+
+
+def _tensors(item: Any) -> Any:
+    """Lists of numbers as tensors: `default_collate` would take each number for a thing of its own."""
+    if isinstance(item, Mapping):
+        return {name: _tensors(value) for name, value in item.items()}
+    return torch.as_tensor(item) if isinstance(item, list | tuple) else item
+
+
+def _check_shapes(items: list[Any], at: Sequence[int]) -> None:
+    for i, item in zip(at, items, strict=True):
+        one, other = ([getattr(value, "shape", ()) for value in _values(item)] for item in (items[0], item))
+        for a, b in zip(one, other, strict=False):
+            if a != b:
+                raise ValueError(
+                    f"points of a batch must have one shape, but point {at[0]} has {tuple(a)} and point {i} has "
+                    f"{tuple(b)}; resize or pad them first"
+                )
+
+
+def _values(item: Any) -> list[Any]:
+    return list(item.values()) if isinstance(item, Mapping) else [item]
 
 
 @dataclass(frozen=True)
@@ -86,7 +118,7 @@ class Stream:
     def _numbered(self) -> Iterator[tuple[Any, Tensor]]:
         start = 0
         for batch in self.batches:
-            x = batch[0] if isinstance(batch, tuple | list) and len(batch) == 2 else batch
+            x = unlabelled(batch)
             yield x, torch.arange(start, start + size(x))
             start += size(x)
 

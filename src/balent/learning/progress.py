@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from time import monotonic
 
 Report = Callable[[int, int | None], None]  # points done, points in all
 
@@ -29,7 +30,17 @@ def _bar(total: int | None) -> Iterator[Callable[[int], None]]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("points, {task.speed} a second"), TimeRemainingColumn())
+    columns = (
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("points, {task.fields[rate]} a second"),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("scoring", total=total)
-        yield lambda points: progress.advance(task, points)
+        task, start = progress.add_task("scoring", total=total, rate="…"), monotonic()
+
+        def advance(points: int) -> None:
+            done = progress.tasks[task].completed + points
+            progress.update(task, advance=points, rate=f"{done / (monotonic() - start + 1e-9):,.0f}")
+
+        yield advance

@@ -49,7 +49,8 @@ class Functions:
 def as_tensor(batch: Any) -> Any:
     """Arrays and lists of items as one tensor; what a model takes otherwise (a dict of tensors) as it is."""
     if isinstance(batch, np.ndarray):
-        return torch.from_numpy(np.ascontiguousarray(batch))
+        batch = np.ascontiguousarray(batch)
+        return torch.from_numpy(batch) if batch.flags.writeable else torch.tensor(batch)  # memory-mapped, say
     if isinstance(batch, list | tuple):
         return torch.stack([torch.as_tensor(item) for item in batch])
     return batch

@@ -9,7 +9,7 @@ noise is added to what passes zero there (BalEnt).
 from dataclasses import dataclass
 
 import torch
-from torch import Generator
+from torch import Generator, Tensor
 
 from balent import checks
 from balent.measures import BALANCES, zero_first
@@ -30,7 +30,12 @@ class Jitter:
         best, inner = Best(k), BALANCES.get(self.measure, self.measure)
         for batch, positions in blocks(sampled, pool):
             groups = groups_of(sampled, batch, positions)
-            noise = torch.randn(len(positions), dtype=torch.float64, generator=generator)
-            scores = inner(merged(groups)).cpu() + jackknife(groups, inner).cpu() * noise
+            scores = inner(merged(groups)).cpu() + jackknife(groups, inner).cpu() * normal(len(positions), generator)
             best.add(zero_first(scores) if self.measure in BALANCES else scores, positions)
         return best.picks()
+
+
+def normal(n: int, generator: Generator) -> Tensor:
+    """Standard normal numbers, the same in blocks of any size: torch.randn has others for other sizes."""
+    uniform = torch.rand(n, dtype=torch.float64, generator=generator)
+    return torch.special.ndtri(uniform.clamp(min=2.0**-54))  # 0 would be -∞

@@ -21,6 +21,7 @@ from balent.strategies.blocks import blocks, length
 from balent.strategies.top_k import Best
 from balent.types import Measure, Picks, Pool, Sampled
 
+FEWEST = 4  # draws, of which two halves differ
 BINS = 50  # of points with like scores, which share an estimate of the error
 
 
@@ -35,11 +36,12 @@ class Race:
     def __call__(self, sampled: Sampled, pool: Pool, k: int, *, generator: Generator) -> Picks:
         checks.batch_size(k, length(pool))
         total: int = sampled.n  # type: ignore[attr-defined]  # sampled by a predictor, in parts
-        ends = [max(4, round(share * total)) for share in self.stages]
+        checks.enough_draws(total, FEWEST)
+        ends = sorted({min(total, max(FEWEST, round(share * total))) for share in self.stages})
         moments, positions, value, error = self._first(sampled, pool, ends[0])
         used, lost = float(len(positions) * ends[0]), 0.0
         for start, end in pairwise(ends):
-            keep, missed = still_in(chances(self.measure, value, error, k), self.loss * k)
+            keep, missed = still_in(chances(self.measure, value, error, k), k, self.loss * k)
             lost, moments, positions = lost + missed, moments[keep], positions[keep]
             used += len(positions) * (end - start)
             moments, value, error = self._more(sampled, pool, moments, positions, start, end)
@@ -90,9 +92,12 @@ def chances(measure: Measure, value: Tensor, error: Tensor, k: int) -> Tensor:
     They add up to k: that tells where the region of the best ends (bisection).
     """
     error = error.clamp(min=1e-12 * float(value.abs().max()) + 1e-300)  # certain points: a step instead of a slope
-    floor = _below(-value / error) if measure in BALANCES else torch.zeros_like(value)
-    sign = 1 if measure in BALANCES else -1  # BalEnt from zero upwards; other measures from their largest downwards
-    low, high = (0.0 if measure in BALANCES else -float(value.max() + 9 * error.max())), float(value.abs().max() + 9 * error.max())
+    below_zero = _below(-value / error)
+    # BalEnt from zero upwards, if so many are above; other measures, and BalEnt then, from their largest downwards.
+    upwards = measure in BALANCES and float((1 - below_zero).sum()) > k
+    floor, sign = (below_zero, 1) if upwards else (0, -1)
+    high = float(value.abs().max() + 9 * error.max())
+    low = 0.0 if upwards else -high
     for _ in range(60):
         end = (low + high) / 2
         p = _below((end - sign * value) / error) - floor
@@ -100,11 +105,11 @@ def chances(measure: Measure, value: Tensor, error: Tensor, k: int) -> Tensor:
     return p
 
 
-def still_in(chance: Tensor, affordable: float) -> tuple[Tensor, float]:
-    """Who stays in the race, and how many of the k best are expected to be lost with the others."""
+def still_in(chance: Tensor, k: int, affordable: float) -> tuple[Tensor, float]:
+    """Who stays in the race, at least k, and how many of the k best are expected to be lost with the others."""
     order = chance.argsort()
     lost = chance[order].cumsum(0)
-    dropped = order[lost <= affordable]
+    dropped = order[: len(order) - k][lost[: len(order) - k] <= affordable]
     keep = torch.ones_like(chance, dtype=torch.bool)
     keep[dropped] = False
     return keep, float(chance[dropped].sum())
