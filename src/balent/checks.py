@@ -82,7 +82,7 @@ def enough_draws(came: int, wanted: int) -> None:
         raise ValueError(f"a Monte-Carlo error needs at least {wanted} draws, but came {came}; draw more functions")
 
 
-def batch_size(k: object, pool: int) -> None:
+def batch_size(k: object, pool: int | None) -> None:
     if isinstance(k, bool) or not isinstance(k, int | np.integer):
         raise TypeError(f"k must be a whole number of points, but is {k!r}")
     if k < 1 or (pool is not None and k > pool):

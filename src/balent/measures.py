@@ -11,6 +11,7 @@ so that a small score is as exact as a large one.
 import math
 from collections.abc import Callable
 from functools import wraps
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
@@ -233,14 +234,12 @@ def _betas(m: Moments) -> tuple[Tensor, Tensor]:
     return beta.fit(m.mean, m.rest, m.within, m.var, m.n)
 
 
-MEASURES = {
-    f.__name__: f
-    for f in (
-        balentacq, bald, entropy, mean_sd, variation_ratio, random,
-        balent, neg_balent, mjent, mjentacq, balentacq_released, posterior_uncertainty,
-        aleatoric, beta_bald, beta_aleatoric, beta_eig, expected_effective_loss,
-    )
-}  # fmt: skip
+FORMULAS: tuple[Any, ...] = (
+    balentacq, bald, entropy, mean_sd, variation_ratio, random,
+    balent, neg_balent, mjent, mjentacq, balentacq_released, posterior_uncertainty,
+    aleatoric, beta_bald, beta_aleatoric, beta_eig, expected_effective_loss,
+)  # fmt: skip
+MEASURES: dict[str, Measure] = {f.__name__: f for f in FORMULAS}
 
 # Measures that jump where another one passes zero: errors and noise belong to that one.
-BALANCES = {balentacq: balent, mjentacq: mjent, balentacq_released: balent_released}
+BALANCES: dict[Measure, Measure] = {balentacq: balent, mjentacq: mjent, balentacq_released: balent_released}

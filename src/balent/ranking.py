@@ -12,8 +12,9 @@ from balent import checks
 from balent.measures import MEASURES, Seeded, bound
 from balent.moments import Moments
 from balent.reading import Source
-from balent.scoring import FEWEST, GROUPS, merged, scored, stability
+from balent.scoring import FEWEST, scored, stability
 from balent.strategies import Best
+from balent.strategies.error import GROUPS, merged
 from balent.types import Picks, Scores
 
 Advance = Callable[[int], object]

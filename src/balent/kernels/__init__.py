@@ -6,7 +6,8 @@ compiled one off, and BALENT_KERNEL=avx2 (or another of `levels()`) holds it to 
 
 import os
 from functools import cache
-from types import ModuleType
+from importlib import import_module
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,12 +18,12 @@ SUM_TOLERANCE = {torch.float64: 1e-5, torch.float32: 1e-4, torch.float16: 1e-2, 
 
 
 @cache
-def _compiled() -> ModuleType | None:
+def _compiled() -> Any:
+    """The compiled module; None where balent was installed without a compiler."""
     try:
-        from balent.kernels import _native as module
-    except ModuleNotFoundError:  # installed without a compiler
+        return import_module("balent.kernels._native")
+    except ModuleNotFoundError:
         return None
-    return module
 
 
 def levels() -> list[str]:

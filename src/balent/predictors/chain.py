@@ -58,7 +58,8 @@ class Stage:
 
     def pool(self) -> int:
         """The window of its max-pooling, 1 without."""
-        return next((int(f.kernel_size) for f in self.passing if isinstance(f, nn.MaxPool2d)), 1)
+        sizes = [f.kernel_size for f in self.passing if isinstance(f, nn.MaxPool2d)]
+        return sizes[0] if sizes and isinstance(sizes[0], int) else 1
 
     def activated(self, x: Tensor) -> Tensor:
         """Its pointwise functions."""

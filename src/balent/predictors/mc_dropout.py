@@ -39,8 +39,8 @@ class MCDropout:
 
     def fit(self, labelled: Any, *, generator: Generator, progress: Progress | None = None) -> None:
         """Train on all that is labelled, from the initial weights (or from the last ones: warm_start)."""
-        settings = {"settings": self.training, "initial": self._initial, "progress": progress}
-        fit(self.model, labelled, generator=generator, **settings)
+        settings, initial = self.training, self._initial
+        fit(self.model, labelled, settings=settings, initial=initial, generator=generator, progress=progress)
 
     def sample(
         self, n: int | Literal["analytic"], *, seed: int = 0, masks: str = "shared", design: Design = "independent"
@@ -54,8 +54,7 @@ class MCDropout:
         network, features = Network(self.model, fast=self.fast), features_of(self.model)
         if n == "analytic":
             return Analytic(network, features)
-        kind = "independent" if design == "independent" else "stratified"
-        drawn = Masks(seed, int(n), per_point=masks == "per-point", design=kind)
+        drawn = Masks(seed, int(n), masks == "per-point", "independent" if design == "independent" else "stratified")
         return SubNetworks(network, drawn, design == "matched", self.probabilities, features)
 
 
