@@ -37,6 +37,7 @@ FUNCTIONS: dict[Any, Callable[..., nn.Module]] = {  # as modules, from all argum
 FUNCTIONS |= {torch.relu: FUNCTIONS["relu"], torch.flatten: FUNCTIONS["flatten"]}
 FUNCTIONS |= {getattr(F, name): FUNCTIONS[name] for name in ("relu", "leaky_relu", "max_pool2d")}
 FUNCTIONS |= {late(name): FUNCTIONS.pop(name) for name in ("dropout", "dropout2d")}  # no methods of tensors
+REMEMBERED = 4  # sets of masks whose sub-networks are kept: a race alternates between parts of its draws
 CONVOLVED = 64  # points at a time behind a convolution
 SCRATCH = 1 << 19  # elements of sums over channels at a time: they stay in the cache
 
@@ -75,7 +76,7 @@ class Chain:
         self.stages = stages
         names = [f"{'channel ' * s.channels}dropout {s.p:g} → {type(s.linear).__name__}" for s in stages]
         self.words = f"{', '.join(names)} for all draws together"
-        self._thinned: tuple[Masks, Thinned] | None = None
+        self._thinned: dict[Masks, Thinned] = {}
 
     @classmethod
     def of(cls, suffix: fx.GraphModule) -> "Chain | None":
@@ -89,9 +90,11 @@ class Chain:
         """Logits [draws, batch, classes]."""
         if masks.per_point:
             return self._per_point(hidden, masks, positions)
-        if self._thinned is None or self._thinned[0] != masks:
-            self._thinned = masks, Thinned(self.stages, masks, hidden.shape[1])
-        return self._thinned[1](hidden)
+        if masks not in self._thinned:
+            while len(self._thinned) >= REMEMBERED:
+                del self._thinned[next(iter(self._thinned))]
+            self._thinned[masks] = Thinned(self.stages, masks, hidden.shape[1])
+        return self._thinned[masks](hidden)
 
     def _per_point(self, hidden: Tensor, masks: Masks, positions: Indices | None) -> Tensor:
         """Each point has masks of its own, so they are multiplied into what the layers see."""
@@ -104,14 +107,14 @@ class Chain:
         if not isinstance(first.linear, nn.Conv2d) and masks.n > at_a_time:
             some = [masks.part(i, min(i + at_a_time, masks.n)) for i in range(0, masks.n, at_a_time)]
             return torch.cat([self._per_point(hidden, part, positions) for part in some])
-        scale = masks.kept(0, hidden.shape[1], first.p, positions) / (1 - first.p)
+        scale = masks.kept(0, hidden.shape[1], first.p, positions).to(hidden.dtype) / (1 - first.p)
         if isinstance(first.linear, nn.Conv2d):
             z = convolved(first, hidden, scale, later[0].pool())
         else:
             z = F.linear(first.activated(hidden) * scale, first.linear.weight, first.linear.bias)
         for layer, stage in enumerate(later, 1):
             weight, repeat = _channels_last(stage)
-            scale = masks.kept(layer, z.shape[-1] // repeat, stage.p, positions) / (1 - stage.p)
+            scale = masks.kept(layer, z.shape[-1] // repeat, stage.p, positions).to(z.dtype) / (1 - stage.p)
             z = F.linear(stage.activated(z) * scale.repeat(1, 1, repeat), weight, stage.linear.bias)
         return z
 
@@ -145,7 +148,7 @@ class Thinned:
 
     def __call__(self, hidden: Tensor) -> Tensor:
         if isinstance(self.first.linear, nn.Conv2d):
-            scale = self.kept / (1 - self.first.p)
+            scale = self.kept.to(hidden.dtype) / (1 - self.first.p)
             parts = [self._rest(convolved(self.first, x, scale, self.later[0].pool())) for x in hidden.split(CONVOLVED)]
             return torch.cat(parts, 1)
         return self._rest(self._linear(self.first.activated(hidden)))
@@ -247,11 +250,13 @@ def _stages(suffix: fx.GraphModule) -> list[Stage] | None:
             width = stages[-1].linear.weight.shape[0] if stages else 0
             stages.append(Stage(drop.p, isinstance(drop, nn.Dropout2d), tuple(passing), module, width))
             drop, passing = None, []
-        elif isinstance(module, (*POINTWISE, nn.MaxPool2d, nn.Flatten)) and drop is not None:
+        elif isinstance(module, (*POINTWISE, nn.MaxPool2d)) and (drop is not None or stages):
+            passing.append(module)  # before or after the dropout: it makes no difference
+        elif isinstance(module, nn.Flatten) and drop is not None:
             passing.append(module)
         else:
             return None
-    return stages if drop is None else None
+    return stages if drop is None and not passing else None
 
 
 def _module(suffix: fx.GraphModule, node: fx.Node) -> nn.Module | None:

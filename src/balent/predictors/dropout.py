@@ -27,7 +27,8 @@ CHANNELS = ("dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout")  # e
 ATTENTION = "scaled_dot_product_attention"
 KINDS = (*ELEMENTS, *CHANNELS, ATTENTION)
 RANDOM = ("rand", "randn", "rand_like", "randn_like", "randint", "randint_like", "randperm", "bernoulli", "normal",
-          "multinomial", "poisson", "uniform", "exponential", "random", "geometric", "cauchy")  # fmt: skip
+          "multinomial", "poisson", "uniform", "exponential", "random", "geometric", "cauchy",
+          "gumbel_softmax")  # fmt: skip
 UNSEEN = (*ELEMENTS, *CHANNELS, "feature_dropout", "native_dropout")  # when called past torch.nn.functional
 
 _local = threading.local()  # the handler of each thread

@@ -90,7 +90,7 @@ def _fitting(like: Tensor, x: Tensor) -> Tensor:
     return x.to(like.device, like.dtype if x.is_floating_point() else x.dtype)
 
 
-def logits_of(model: nn.Module, batch: Batch) -> Tensor:
+def logits_of(model: nn.Module, batch: Batch) -> Any:
     """The model's logits: keywords from a dict, and `.logits` of the output where it has them."""
     output = model(**batch) if isinstance(batch, Mapping) else model(batch)
     return getattr(output, "logits", output)

@@ -79,6 +79,11 @@ class Network:
         _check_output(expected, size(few))
         if _differ(plain(few, TRIAL, None), expected):
             raise ValueError("the model is random for another reason than dropout: equal masks give unequal outputs")
+        if _differ(plain(take(few, slice(0, 1)), TRIAL, None), expected[:, :1]):
+            raise ValueError(
+                "the model's output at a point changes with the points beside it, so a draw is no function; look for "
+                "statistics of the batch, or for dropout of rows in which points do not come one after the other"
+            )
         if not self.fast:
             return plain, "plainly: the whole network runs once for each draw, as asked"
         reason = ""
@@ -165,9 +170,9 @@ def _first_line(error: Exception) -> str:
 
 
 def _check_output(logits: Tensor, points: int) -> None:
-    if not isinstance(logits, Tensor) or logits.ndim != 3 or logits.shape[1] != points:
-        shape = tuple(logits.shape[1:]) if isinstance(logits, Tensor) else type(logits).__name__
-        raise ValueError(f"the model must give [batch, classes] for {points} points, but gave {shape}")
+    if logits.ndim != 3 or logits.shape[1] != points:
+        shape = tuple(logits.shape[1:])
+        raise ValueError(f"the model must give [batch, classes] for {points} points, but gave shape {shape}")
 
 
 @dataclass
@@ -178,19 +183,25 @@ class Plain:
     axes: list[int]
 
     def __call__(self, batch: Batch, masks: Masks, positions: Indices | None) -> Tensor:
-        def forward() -> Tensor:
+        def forward() -> Any:
             return logits_of(self.module, copy.deepcopy(batch))  # which a network may change in place
 
         return _each_draw(forward, masks, self.axes, size(batch), positions)
 
 
 def _each_draw(
-    forward: Callable[[], Tensor], masks: Masks, axes: list[int], points: int, positions: Indices | None
+    forward: Callable[[], Any], masks: Masks, axes: list[int], points: int, positions: Indices | None
 ) -> Tensor:
     draws = []
     for i in range(masks.n):
         with controlled(Masked(masks.part(i, i + 1), axes, points, positions)):
             draws.append(forward())
+    return _stacked(draws)
+
+
+def _stacked(draws: list[Any]) -> Tensor:
+    if not isinstance(draws[0], Tensor):
+        raise ValueError(f"the model must give a tensor [batch, classes], but gave {type(draws[0]).__name__}")
     return torch.stack(draws)
 
 
@@ -216,7 +227,7 @@ class Split:
     def __call__(self, batch: Batch, masks: Masks, positions: Indices | None) -> Tensor:
         values = _values(self.prefix, batch)
 
-        def forward() -> Tensor:
+        def forward() -> Any:
             out = self.suffix(*copy.deepcopy(values))
             return getattr(out, "logits", out)
 
@@ -243,7 +254,7 @@ def _drops(traced: fx.GraphModule, node: fx.Node) -> bool:
     if node.op == "call_module":
         parts = traced.get_submodule(str(node.target)).modules()
         return any(part.training and bool(getattr(part, "p", 0) or getattr(part, "dropout", 0)) for part in parts)
-    return _is_dropout(node) and node.kwargs.get("p") != 0 and node.kwargs.get("training") is not False
+    return _is_dropout(node) and bool(node.kwargs.get("p") != 0) and node.kwargs.get("training") is not False
 
 
 def _is_dropout(node: fx.Node) -> bool:
@@ -288,7 +299,7 @@ class Replay:
             wrap = _replayed(deque(tape)) if i else _recorded(tape, masked)
             with _wrapped(self.module, wrap), controlled(masked):
                 draws.append(logits_of(self.module, copy.deepcopy(batch)))
-        return torch.stack(draws)
+        return _stacked(draws)
 
 
 Wrap = Callable[[str, Callable[..., Any]], Callable[..., Any]]
