@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from balent.draws import Draws as Draws
     from balent.learning.acquire import acquire as acquire
+    from balent.learning.experiment import Experiment as Experiment
+    from balent.learning.experiment import run as run
+    from balent.learning.learner import Learner as Learner
     from balent.measures import MEASURES as MEASURES
     from balent.measures import dirichlet_bald as dirichlet_bald
     from balent.moments import Moments as Moments
@@ -31,9 +34,11 @@ if TYPE_CHECKING:
 _HOME = {
     "Draws": "balent.draws",
     "Ensemble": "balent.predictors",
+    "Experiment": "balent.learning.experiment",
     "GaussianProcess": "balent.predictors",
     "Jitter": "balent.strategies",
     "LastLayerLaplace": "balent.predictors",
+    "Learner": "balent.learning.learner",
     "MCDropout": "balent.predictors",
     "MEASURES": "balent.measures",
     "Moments": "balent.moments",
@@ -47,6 +52,7 @@ _HOME = {
     "VariationalDropout": "balent.predictors",
     "acquire": "balent.learning.acquire",
     "dirichlet_bald": "balent.measures",
+    "run": "balent.learning.experiment",
     "score": "balent.scoring",
     "select": "balent.scoring",
 }

@@ -3,6 +3,7 @@
 import importlib
 import importlib.util
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,14 +20,19 @@ AUTO = 500  # draws among which draws="auto" chooses
 
 def factory(name: str) -> Any:
     """What `module:factory` makes: the function is called without arguments."""
-    module, colon, function = name.rpartition(":")
+    return function(name)()
+
+
+def function(name: str) -> Callable[..., Any]:
+    """The function that `module:function` or `file.py:function` names."""
+    module, colon, attribute = name.rpartition(":")
     if not colon:
         raise ValueError(f"{name!r} must be MODULE:FACTORY, as in my_models:classifier or models.py:classifier")
     loaded = _module(module)
-    if not callable(getattr(loaded, function, None)):
+    if not callable(getattr(loaded, attribute, None)):
         known = [key for key, value in vars(loaded).items() if callable(value) and not key.startswith("_")]
-        raise ValueError(f"{module} has no function {function!r}; {nearest(function, known)}")
-    return getattr(loaded, function)()
+        raise ValueError(f"{module} has no function {attribute!r}; {nearest(attribute, known)}")
+    return getattr(loaded, attribute)
 
 
 def _module(name: str) -> ModuleType:

@@ -1,0 +1,55 @@
+"""How good predictions are on points that were never asked: four numbers, from mean probabilities."""
+
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from balent.types import Sampled
+
+BINS = 15  # of the calibration error, as is usual since Guo et al. (2017)
+
+Probabilities = Float[Tensor, "points classes"]
+Truth = Int[Tensor, " points"]
+
+
+def predictions(sampled: Sampled, x: Any) -> Probabilities:
+    """E[P] of each point, a block at a time."""
+    size = getattr(sampled, "block", 1024)
+    spans = [torch.arange(i, min(i + size, len(x))) for i in range(0, len(x), size)]
+    return torch.cat([sampled.moments(x[at], at).mean for at in spans])
+
+
+def evaluation(p: Probabilities, y: Truth) -> dict[str, float]:
+    """Accuracy, negative log-likelihood (nats), Brier score and calibration error.
+
+    >>> evaluation(torch.tensor([[0.75, 0.25], [0.5, 0.5]]), torch.tensor([0, 0]))["brier"]
+    0.3125
+    """
+    return {"accuracy": accuracy(p, y), "nll": nll(p, y), "brier": brier(p, y), "ece": calibration_error(p, y)}
+
+
+def accuracy(p: Probabilities, y: Truth) -> float:
+    """The share of points whose likeliest class is the true one."""
+    return float((p.argmax(1) == y).double().mean())
+
+
+def nll(p: Probabilities, y: Truth) -> float:
+    """-log p(true class), on average."""
+    true = p[torch.arange(len(y)), y]
+    # Probabilities are means of float32 numbers, which know nothing smaller than this: 0 stands for "less than that".
+    return float(-true.clamp_min(torch.finfo(torch.float32).tiny).log().mean())
+
+
+def brier(p: Probabilities, y: Truth) -> float:
+    """Σ_c (p_c - [c is true])², on average."""
+    return float((p - torch.nn.functional.one_hot(y, p.shape[1])).square().sum(1).mean())
+
+
+def calibration_error(p: Probabilities, y: Truth, bins: int = BINS) -> float:
+    """|how sure - how right| of the likeliest class, in bins of sureness, each weighted by its points."""
+    sure, guess = p.max(1)
+    missed = sure.double() - (guess == y).double()
+    at = (sure * bins).ceil().long().clamp(1, bins) - 1
+    return float(torch.zeros(bins, dtype=torch.float64).index_add(0, at, missed).abs().sum() / len(y))

@@ -1,0 +1,238 @@
+"""Experiments: a Learner whose labels are known beforehand, and one record of each round.
+
+A round trains on everything bought so far, is evaluated on the test set, and then buys: nothing is
+decided on test data, and the last purchase is trained on too. Strategies of one seed share start set and first
+weights, so their difference is the strategy's. A record is a function of the specification, but
+for its `seconds`.
+"""
+
+import json
+import os
+import warnings
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import torch
+from torch import Generator, nn
+
+from balent import checks
+from balent.learning import records
+from balent.learning.datasets import Data, load
+from balent.learning.evaluation import evaluation, predictions
+from balent.learning.learner import NUMBERS, Learner, Say, agree
+from balent.learning.records import Record
+from balent.learning.seeds import seed_of
+from balent.learning.start import balanced
+from balent.learning.thumbnails import thumbnails
+from balent.loading import function
+from balent.measures import bald
+from balent.predictors import PREDICTORS
+from balent.predictors.training import reproducible
+from balent.strategies import strategy as named
+from balent.types import Picks
+
+STARTS = ("balanced", "random")
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Everything that decides a run. Numbers and names only: it stands in every record."""
+
+    name: str
+    data: str  # of DATASETS, or an .npz file
+    network: str  # module:function, called with the Data: a torch module
+    predictor: str = "mc_dropout"
+    strategy: str = "balentacq"
+    seed: int = 0
+    epochs: int = 150
+    batch_size: int = 32
+    learning_rate: float = 1e-3
+    weight_decay: float = 0.0
+    warm_start: bool = False
+    draws: int = 100  # functions that score the pool
+    masks: str = "shared"
+    evaluation_draws: int = 100  # functions that predict the test set
+    start: int = 20  # labels to begin with
+    start_set: str = "balanced"
+    per_round: int = 10  # K of the paper
+    total: int = 200  # K^tot: labels at the end
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch_size", "draws", "evaluation_draws", "start", "per_round", "total"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be positive, but is {getattr(self, name)}")
+        if self.total < self.start:
+            raise ValueError(f"total = {self.total} labels is less than the {self.start} to start with")
+        named(self.strategy)
+        checks.lookup(PREDICTORS, self.predictor, "predictor")
+        checks.lookup(dict.fromkeys(STARTS), self.start_set, "start set")
+
+    @property
+    def rounds(self) -> int:
+        """How many records a run has when the pool is large enough."""
+        return 1 + -(-(self.total - self.start) // self.per_round)
+
+    def directory(self, runs: Path) -> Path:
+        """Where its records go below a directory of runs."""
+        return runs / self.name / self.strategy.replace(":", "%3A") / f"seed-{self.seed}"
+
+
+def run(
+    spec: Experiment, directory: str | os.PathLike[str] | None = None, *, resume: bool = False, say: Say = warnings.warn
+) -> Iterator[Record]:
+    """One record a round, those of a run that is resumed first. Without a directory nothing is written."""
+    data = load(spec.data)
+    place = None if directory is None else Path(directory)
+    if place is not None:
+        claim(place, spec, resume)
+    with learner(spec, data, place, say) as driven:
+        rounds = Rounds(spec, data, driven)
+        done = [] if place is None else _found(place, say)
+        yield from done
+        while not done or done[-1]["picks"]:
+            record = rounds.record(len(done))
+            if place is not None:
+                records.append(place / "records.jsonl", record)
+            done.append(record)
+            yield record
+
+
+def learner(spec: Experiment, data: Data, directory: Path | None = None, say: Say = warnings.warn) -> Learner:
+    """The Learner that an experiment drives."""
+    k = min(spec.start, len(data.y_train))
+    at_random = spec.start_set == "random"
+    return Learner(
+        predictor(spec, data),
+        data.x_train,
+        spec.strategy,
+        seed=spec.seed,
+        directory=directory,
+        draws=spec.draws,
+        masks=spec.masks,
+        start="random" if at_random else balanced(data.y_train.tolist(), k, spec.seed),
+        say=say,
+    )
+
+
+def predictor(spec: Experiment, data: Data) -> Any:
+    """The model with the first weights of its seed."""
+    with reproducible(Generator().manual_seed(seed_of(spec.seed, "initial weights"))):
+        network = function(spec.network)(data)
+    if not isinstance(network, nn.Module):
+        raise TypeError(f"{spec.network} must make a torch module, but made {type(network).__name__}")
+    settings = {name: getattr(spec, name) for name in ("epochs", "batch_size", "learning_rate", "weight_decay")}
+    return PREDICTORS[spec.predictor](network, **settings, warm_start=spec.warm_start)
+
+
+def claim(directory: Path, spec: Experiment, resume: bool) -> None:
+    """May this run write here?  The specification is the first file there."""
+    path, now = directory / "spec.json", asdict(spec)
+    if path.exists():
+        if not resume:
+            raise FileExistsError(
+                f"{directory} holds a run already; go on with it by --resume (a finished one is left as it is), "
+                "or write elsewhere by --out"
+            )
+        agree(directory, json.loads(path.read_bytes()), now)
+        return
+    with records.in_words(directory):
+        directory.mkdir(parents=True, exist_ok=True)
+    records.write(path, (json.dumps(now, indent=1) + "\n").encode())
+
+
+def _found(directory: Path, say: Say) -> list[Record]:
+    path = directory / "records.jsonl"
+    note = records.repair(path)
+    if note:
+        say(note)
+    return records.read(path)
+
+
+@dataclass
+class Rounds:
+    """The rounds of a run. Purchase r is what round r trains on first: purchase 0 is the start set."""
+
+    spec: Experiment
+    data: Data
+    learner: Learner
+
+    def record(self, r: int) -> Record:
+        """Round r: train, evaluate, buy. Whatever of it a journal knows already is not done twice."""
+        self._tell(r)
+        clock = Clock()
+        self.learner.fit()
+        clock.lap("train")
+        measured = self._evaluated()
+        clock.lap("evaluate")
+        picks = self._bought(r)
+        doubt = self._doubt(picks)
+        clock.lap("score")
+        return {
+            "format": records.FORMAT,
+            "balent": version("balent"),
+            "torch": str(torch.__version__),
+            "experiment": self.spec.name,
+            "strategy": self.spec.strategy,
+            "seed": self.spec.seed,
+            "round": r,
+            "labels": len(self.learner.told),
+            **measured,
+            "picks": picks.indices.tolist(),
+            "scores": [NUMBERS.get(score, score) for score in picks.scores.tolist()],
+            "pick_labels": self.data.y_train[picks.indices].tolist(),
+            **doubt,
+            "draws": self.spec.draws,
+            "seconds": clock.seconds,
+            "spec": asdict(self.spec),
+            **self._pictures(picks),
+        }
+
+    def _tell(self, r: int) -> None:
+        """All that was bought before this round gets its labels."""
+        if self.learner.labels.asks == 0:
+            self.learner.ask(self.spec.start)
+        if self.learner.labels.asks == r + 1:
+            waiting = self.learner.pending.indices
+            self.learner.tell(waiting, self.data.y_train[waiting], who="oracle")
+
+    def _evaluated(self) -> dict[str, float]:
+        seed = seed_of(self.spec.seed, "evaluation", len(self.learner.told))
+        sampled = self.learner.predictor.sample(self.spec.evaluation_draws, seed=seed, masks=self.spec.masks)
+        return evaluation(predictions(sampled, self.data.x_test), self.data.y_test)
+
+    def _bought(self, r: int) -> Picks:
+        if self.learner.labels.asks == r + 2:  # bought before the process died
+            return self.learner.pending
+        told = len(self.learner.told)
+        k = min(self.spec.per_round, self.spec.total - told)
+        if k < 1 or told == len(self.data.y_train):
+            return self.learner.pending  # nothing
+        return self.learner.ask(k)
+
+    def _doubt(self, picks: Picks) -> dict[str, float | None]:
+        """For want of knowledge, and for want of certainty in the world: means over the picks."""
+        if len(picks.indices) == 0:
+            return {"epistemic": None, "aleatoric": None}
+        m = self.learner.sampled().moments(self.data.x_train[picks.indices], torch.as_tensor(picks.indices))
+        return {"epistemic": float(bald(m).mean()), "aleatoric": float(m.entropy.mean())}
+
+    def _pictures(self, picks: Picks) -> dict[str, list[str]]:
+        if self.data.image is None:
+            return {}
+        return {"thumbnails": thumbnails(self.data.x_train[picks.indices].reshape(-1, *self.data.image))}
+
+
+class Clock:
+    """Seconds from lap to lap: the only thing in a record that differs from run to run."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._last = perf_counter()
+
+    def lap(self, name: str) -> None:
+        now = perf_counter()
+        self.seconds[name], self._last = round(now - self._last, 4), now
