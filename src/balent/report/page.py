@@ -1,0 +1,190 @@
+"""One HTML page that needs nothing else: no network, no server, no framework.
+
+Words and tables are written here, so they are there without JavaScript too. `static/page.js` draws the curves and the
+picked images from the JSON that the page carries. Every text passes through `html.escape` or the DOM.
+"""
+
+import base64
+import binascii
+import html
+import json
+import math
+from collections.abc import Iterable, Sequence
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import numpy as np
+
+from balent.report import tables
+from balent.report.curves import Curve
+from balent.report.load import METRICS, OF_PICKS, Record, Run
+from balent.report.look import look
+from balent.report.summary import PHASES, Findings, Summary, summary
+
+SHOWN = 25  # picks of a round
+PNG = b"\x89PNG\r\n\x1a\n"
+NAMES = {**METRICS, **OF_PICKS}
+
+
+def write_html(runs: Sequence[Run] | Summary, path: str | Path, title: str = "") -> None:
+    """All of it or nothing: the page appears under its name when it is complete."""
+    path = Path(path)
+    text = page(runs if isinstance(runs, Summary) else summary(runs), title)
+    partial = path.with_name(path.name + ".partial")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def page(s: Summary, title: str = "") -> str:
+    title = title or "Active learning: " + ", ".join(f.group.title for f in s.findings)
+    return Template(_static("page.html")).substitute(
+        title=html.escape(title),
+        css=_static("page.css"),
+        js=_static("page.js"),
+        remarks=_list("remarks", s.remarks),
+        sections="\n".join(_section(i, f, len(s.findings) == 1) for i, f in enumerate(s.findings)),
+        # "<" is the only character by which data could leave its element
+        data=json.dumps(_data(s), separators=(",", ":"), allow_nan=False).replace("<", "\\u003c"),
+    )
+
+
+def _static(name: str) -> str:
+    return (files("balent.report") / "static" / name).read_text(encoding="utf-8")
+
+
+# ── words and tables ─────────────────────────────────────────────────────────────────────────────
+
+
+def _section(i: int, f: Findings, alone: bool) -> str:
+    return Template(_static("section.html")).substitute(
+        i=i,
+        title="What the records show" if alone else html.escape(f.group.title),
+        sentences=_list("sentences", f.sentences),
+        table=_table(tables.headings(f), tables.rows(f)),
+        times=_table(["strategy", *PHASES, "all rounds"], _times(f)),
+        settings=_settings(f),
+    )
+
+
+def _list(kind: str, lines: Iterable[str]) -> str:
+    items = "".join(f"<li>{html.escape(line)}</li>" for line in lines)
+    return f'<ul class="{kind}">{items}</ul>' if items else ""
+
+
+def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    head = "".join(f'<th scope="col">{html.escape(cell)}</th>' for cell in headings)
+    body = "".join(
+        f'<tr><th scope="row">{html.escape(row[0])}</th>{"".join(f"<td>{html.escape(c)}</td>" for c in row[1:])}</tr>'
+        for row in rows
+    )
+    return f'<div class="wide" tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _times(f: Findings) -> list[list[str]]:
+    """Seconds of a round by phase, and of a whole run."""
+    times = {name: f.seconds(name) for name in f.group.strategies}
+    rounds = {name: np.mean([len(run.records) for run in runs]) for name, runs in f.group.strategies.items()}
+    return [
+        [name, *map(_seconds, of.values()), _seconds(float(sum(of.values()) * rounds[name]))]
+        for name, of in times.items()
+    ]
+
+
+def _seconds(s: float) -> str:
+    return "–" if math.isnan(s) else f"{s:.3g} s"
+
+
+def _settings(f: Findings) -> str:
+    runs = [run for of in f.group.strategies.values() for run in of]
+    versions = {key: runs[0].records[0].get(key) for key in ("balent", "torch", "draws")}
+    seeds = sorted({run.seed for run in runs})
+    shown = {**f.group.settings, "seeds": seeds, **{key: v for key, v in versions.items() if v is not None}}
+    rows = "".join(f"<dt>{html.escape(key)}</dt><dd>{html.escape(_plain(v))}</dd>" for key, v in shown.items())
+    return f"<dl>{rows}</dl>"
+
+
+def _plain(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+# ── data for the script ──────────────────────────────────────────────────────────────────────────
+
+
+def _data(s: Summary) -> list[dict[str, Any]]:
+    return [_group(f) for f in s.findings]
+
+
+def _group(f: Findings) -> dict[str, Any]:
+    images: dict[str, int] = {}  # the same image picked by several strategies is carried once
+    looks = look(list(f.curves))
+    strategies = [
+        {
+            "name": name,
+            "colour": looks[name][0],
+            "dashes": " ".join(map(str, looks[name][1])),
+            "curves": {metric: _curve(c) for metric, c in curves.items()},
+            "runs": [{"seed": run.seed, "rounds": _rounds(run, images)} for run in f.group.strategies[name]],
+        }
+        for name, curves in sorted(f.curves.items(), key=lambda item: f.area(item[0]), reverse=True)
+    ]
+    present = [m for m in NAMES if any(m in curves for curves in f.curves.values())]
+    return {
+        "title": f.group.title,
+        "metrics": [[m, NAMES[m]] for m in present],
+        "strategies": strategies,
+        "images": list(images),
+    }
+
+
+def _curve(c: Curve) -> dict[str, list]:
+    return {"labels": _numbers(c.labels), "mean": _numbers(c.mean), "std": _numbers(c.std)}
+
+
+def _numbers(values: Iterable[float]) -> list[float | None]:
+    return [float(f"{v:.6g}") if math.isfinite(v) else None for v in values]
+
+
+def _rounds(run: Run, images: dict[str, int]) -> list[dict[str, Any]]:
+    return [
+        {
+            "round": record["round"],
+            "labels": record["labels"],
+            "bought": len(record["picks"]),
+            "picks": _picks(record, images),
+        }
+        for record in run.records
+        if record.get("picks")
+    ]
+
+
+def _picks(record: Record, images: dict[str, int]) -> list[list]:
+    """Position, score, label and image of each; null where unknown."""
+    columns = [(record.get(key) or [])[:SHOWN] for key in ("picks", "scores", "pick_labels", "thumbnails")]
+    picks = []
+    for i, position in enumerate(columns[0]):
+        score, label, image = (column[i] if i < len(column) else None for column in columns[1:])
+        shown = images.setdefault(str(image), len(images)) if _is_png(image) else None
+        picks.append([position, _score(score), label, shown])
+    return picks
+
+
+def _score(score: object) -> object:
+    return (
+        float(f"{score:.3g}")
+        if isinstance(score, float) and math.isfinite(score)
+        else None
+        if score is None
+        else str(score)
+    )
+
+
+def _is_png(image: object) -> bool:
+    try:
+        return isinstance(image, str) and base64.b64decode(image[:16], validate=True).startswith(PNG)
+    except binascii.Error:
+        return False

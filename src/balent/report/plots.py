@@ -1,0 +1,75 @@
+"""Curves on paper: PNG or SVG by matplotlib, an extra. By default the paper's figure of four columns."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from balent.report.load import METRICS, OF_PICKS, Run
+from balent.report.look import look
+from balent.report.summary import Findings, Summary, summary
+
+FIGURE = ("accuracy", "nll", "epistemic", "aleatoric")
+SUFFIXES = (".png", ".svg", ".pdf")
+_STYLE: dict[Any, Any] = {
+    "svg.hashsalt": "balent",
+    "svg.fonttype": "none",
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
+
+
+def write_plot(runs: Sequence[Run] | Summary, path: str | Path, metrics: Sequence[str] = FIGURE) -> None:
+    """A row for each experiment, a column for each metric that was recorded; bands are ± std over seeds."""
+    path = Path(path)
+    if path.suffix.lower() not in SUFFIXES:
+        raise ValueError(f"a plot is written as {', '.join(SUFFIXES)}, but {path.name} was asked for")
+    if unknown := [name for name in metrics if name not in {**METRICS, **OF_PICKS}]:
+        raise ValueError(f"unknown metric {unknown[0]!r}; there are {', '.join([*METRICS, *OF_PICKS])}")
+    try:
+        import matplotlib
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ValueError("plots need matplotlib: pip install 'balent[report]'; the HTML page does not") from None
+
+    findings = (runs if isinstance(runs, Summary) else summary(runs)).findings
+    columns = [name for name in metrics if any(name in curves for f in findings for curves in f.curves.values())]
+    if not columns:
+        raise ValueError(f"none of {', '.join(metrics)} was recorded")
+    with matplotlib.rc_context(_STYLE):
+        figure = Figure(figsize=(3.1 * len(columns) + 0.4, 2.9 * len(findings) + 0.5), layout="constrained")
+        axes = figure.subplots(len(findings), len(columns), squeeze=False)
+        for f, row in zip(findings, axes, strict=True):
+            for name, panel in zip(columns, row, strict=True):
+                _draw(panel, f, name)
+            row[0].set_title(f.group.title, loc="left", fontweight="bold")
+            _legend(figure, row, len(findings) == 1)
+        metadata = {"Date": None} if path.suffix.lower() == ".svg" else {}  # the same records, the same file
+        figure.savefig(path, dpi=120, metadata=metadata)
+
+
+def _draw(panel: Any, f: Findings, name: str) -> None:
+    for strategy, (colour, dashes) in look(list(f.curves)).items():
+        curve = f.curves[strategy].get(name)
+        if curve is not None:
+            panel.fill_between(curve.labels, *curve.band, color=colour, alpha=0.12, linewidth=0)
+            panel.plot(
+                curve.labels,
+                curve.mean,
+                color=colour,
+                label=strategy,
+                linewidth=1.5,
+                linestyle=(0, dashes) if dashes else "-",
+            )
+    panel.set_xlabel("labels")
+    panel.set_ylabel({**METRICS, **OF_PICKS}[name])
+    panel.grid(alpha=0.25, linewidth=0.5)
+
+
+def _legend(figure: Any, row: Any, alone: bool) -> None:
+    """Below the whole figure where one row uses it, else within the row's first panel."""
+    lines, names = row[0].get_legend_handles_labels()
+    if alone:
+        figure.legend(lines, names, loc="outside lower center", ncols=len(row) * 2 - 1, frameon=False)
+    else:
+        row[0].legend(lines, names, fontsize=7, frameon=False)

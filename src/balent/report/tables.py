@@ -1,0 +1,101 @@
+"""Numbers in rows: a table for the terminal, a CSV for everything else."""
+
+import csv
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
+
+from balent.report import sentence
+from balent.report.compare import Comparison
+from balent.report.load import BASELINE
+from balent.report.summary import Findings
+
+COLUMNS = ["experiment", "strategy", "seeds", "quantity", "at", "mean", "std", "low", "high"]
+
+
+def table(findings: Sequence[Findings]) -> RenderableType:
+    """A table for each experiment, the largest area first."""
+    return Group(*(_table(f) for f in findings))
+
+
+def _table(f: Findings) -> Table:
+    shown = Table(title=escape(f.group.title), title_justify="left", box=None, header_style="bold", title_style="bold")
+    for i, heading in enumerate(headings(f)):
+        shown.add_column(escape(heading), justify="left" if i == 0 else "right")
+    for row in rows(f):
+        shown.add_row(*map(escape, row))
+    return shown
+
+
+def headings(f: Findings) -> list[str]:
+    return ["strategy", "seeds", *(f"{n:g} labels" for n in f.counts), "area", "labels saved"]
+
+
+def rows(f: Findings) -> list[list[str]]:
+    """Accuracies in percent ± std over seeds, the area likewise, labels saved with their interval."""
+    order = sorted(f.curves, key=lambda name: f.area(name)[0], reverse=True)
+    return [
+        [
+            name,
+            str(len(f.group.strategies[name])),
+            *(plus_minus(*f.accuracy(name, n)) for n in f.counts),
+            plus_minus(*f.area(name)),
+            saved(f.comparisons.get(name)),
+        ]
+        for name in order
+    ]
+
+
+def plus_minus(mean: float, std: float) -> str:
+    """In percent, like 91.2 ± 0.8; a single seed has no ±."""
+    if math.isnan(mean):
+        return "–"
+    return f"{100 * mean:.1f}" if math.isnan(std) else f"{100 * mean:.1f} ± {100 * std:.1f}"
+
+
+def saved(c: Comparison | None) -> str:
+    """38 % (25 to 48) at 90 %; a minus is needed on top."""
+    if c is None:
+        return "–"
+    if c.saved is None:
+        return f"does not reach {sentence.level(c.unreached)}" if c.censored else "–"
+    interval = "" if c.low is None or c.high is None else f" ({100 * c.low:.0f} to {100 * c.high:.0f})"
+    return f"{100 * c.saved:.0f} %{interval} at {sentence.level(c.level)}".replace("-", "−")
+
+
+def write_csv(findings: Sequence[Findings], path: Path) -> None:
+    """All of it or nothing: the file appears under its name when it is complete."""
+    partial = path.with_name(path.name + ".partial")
+    try:
+        with partial.open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows([COLUMNS])
+            csv.writer(file).writerows([_cell(c) for c in row] for f in findings for row in _long(f))
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _long(f: Findings) -> Iterator[list]:
+    """Rows of COLUMNS. `at` is a label count, or the accuracy that `labels_saved` is for."""
+    for strategy, curves in f.curves.items():
+        head = [f.group.title, strategy, len(f.group.strategies[strategy])]
+        for name, curve in curves.items():
+            for at, mean, std in zip(curve.labels, curve.mean, curve.std, strict=True):
+                yield [*head, name, at, mean, std, None, None]
+        yield [*head, "area", None, *f.area(strategy), None, None]
+        for phase, seconds in f.seconds(strategy).items():
+            yield [*head, f"seconds_{phase}", None, seconds, None, None, None]
+        c = f.comparisons.get(strategy)
+        if strategy != BASELINE and c is not None:
+            yield [head[0], strategy, c.seeds, "labels_saved", c.level, c.saved, None, c.low, c.high]
+
+
+def _cell(value: object) -> object:
+    """Empty for what is not known, and label counts without a decimal point."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    return f"{value:.10g}" if isinstance(value, float) else value
