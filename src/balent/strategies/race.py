@@ -4,7 +4,8 @@ Every point begins with a few draws. From its score and the Monte-Carlo error of
 likely it is among the k best of all draws. The least likely points are dropped, as many as are
 expected to cost `loss` of the k picks; the rest get more draws, and so on to the last. For a measure
 that jumps at a zero (BalEntAcq) the region of the best is two-sided: BalEnt between 0 and the value of
-the k-th. The draws of a point add up; none is made twice.
+the k-th. Draws add up; those of a stage are made again for the next only where too many points are left to keep their
+moments in memory.
 """
 
 from dataclasses import dataclass
@@ -15,13 +16,17 @@ import torch
 from torch import Generator, Tensor
 
 from balent import checks
-from balent.measures import BALANCES
+from balent.measures import BALANCES, zero_first
 from balent.moments import Moments
 from balent.strategies.blocks import blocks, length
 from balent.strategies.top_k import Best
 from balent.types import Measure, Picks, Pool, Sampled
 
 FEWEST = 4  # draws, of which two halves differ
+BEGIN = 16  # draws at least in the first stage: fewer say too little of a variance
+FIRST = 16  # draws at least before a point may go: fewer tell too little of those that seldom disagree
+TAILS = 1.3  # errors are not quite normal, nor alike at like values: so much wider, no more is lost than is said
+KEPT = 1 << 22  # points times classes whose moments are kept between stages: 100 MB
 BINS = 50  # of points with like scores, which share an estimate of the error
 
 
@@ -37,44 +42,74 @@ class Race:
         checks.batch_size(k, length(pool))
         total: int = sampled.n  # type: ignore[attr-defined]  # sampled by a predictor, in parts
         checks.enough_draws(total, FEWEST)
-        ends = sorted({min(total, max(FEWEST, round(share * total))) for share in self.stages})
-        moments, positions, value, error = self._first(sampled, pool, ends[0])
-        used, lost = float(len(positions) * ends[0]), 0.0
+        ends = sorted({min(total, max(FIRST, round(share * total))) for share in self.stages})
+        value, error = self._first(sampled, pool, ends[0])
+        runners = Runners(torch.arange(len(value)))
+        used, lost = float(len(value) * ends[0]), 0.0
         for start, end in pairwise(ends):
             keep, missed = still_in(chances(self.measure, value, error, k), k, self.loss * k)
-            lost, moments, positions = lost + missed, moments[keep], positions[keep]
-            used += len(positions) * (end - start)
-            moments, value, error = self._more(sampled, pool, moments, positions, start, end)
+            runners, lost = runners[keep], lost + missed
+            used += len(runners.positions) * (end if runners.moments is None else end - start)
+            runners, value, error = self._more(sampled, pool, runners, start, end)
         best = Best(k)
-        best.add(self.measure(moments), positions)
-        size = length(pool) or int(used)
-        return Picks(best.positions, best.scores, draws=used / size, confidence=max(0.0, 1 - lost / k))
+        best.add(zero_first(value) if self.measure in BALANCES else value, runners.positions)
+        return Picks(best.positions, best.scores, draws=used / len(pool), confidence=max(0.0, 1 - lost / k))
 
-    def _first(self, sampled: Any, pool: Pool, draws: int) -> tuple[Moments, Tensor, Tensor, Tensor]:
-        """All points, few draws. Points that are far from the k best are not worth keeping their moments, but cheap."""
-        inner, halves = (
-            BALANCES.get(self.measure, self.measure),
-            (sampled.part(0, draws // 2), sampled.part(draws // 2, draws)),
-        )
-        found: list[tuple[Moments, Tensor, Tensor]] = []
+    @property
+    def _inner(self) -> Measure:
+        return BALANCES.get(self.measure, self.measure)
+
+    def _first(self, sampled: Any, pool: Pool, draws: int) -> tuple[Tensor, Tensor]:
+        """Values and errors of all points, from few draws."""
+        halves = (sampled.part(0, draws // 2), sampled.part(draws // 2, draws))
+        values, differences = [], []
         for batch, positions in blocks(sampled, pool):
-            a, b = (half.moments(batch, positions) for half in halves)
-            found.append((a + b, positions, (inner(a) - inner(b)).abs() / 2))
-        moments, positions = Moments.cat(m for m, _, _ in found), torch.cat([p for _, p, _ in found])
-        value = inner(moments)
-        return moments, positions, value, smoothed(value, torch.cat([d for _, _, d in found]))
+            value, difference = self._estimate(*(half.moments(batch, positions) for half in halves), sampled.n)
+            values.append(value)
+            differences.append(difference)
+        return torch.cat(values), smoothed(torch.cat(values), torch.cat(differences))
+
+    def _estimate(self, a: Moments, b: Moments, total: int) -> tuple[Tensor, Tensor]:
+        """From two sets of draws, what all would give and how far off that may be.
+
+        A measure of n draws is biased by c/n, that of its parts, weighted by their draws, by 2c/n on the mean: the
+        difference tells c. Half of the difference of the parts tells the standard error, for parts of one size.
+        """
+        both = a + b
+        value, one, other = (self._inner(m).cpu() for m in (both, a, b))
+        bias = (a.n * one + b.n * other) / both.n - value
+        return value - bias * (1 - both.n / total), (one - other).abs() * (a.n * b.n) ** 0.5 / both.n
 
     def _more(
-        self, sampled: Any, pool: Pool, before: Moments, positions: Tensor, start: int, end: int
-    ) -> tuple[Moments, Tensor, Tensor]:
-        """The same points with draws start..end as well."""
-        inner, part, size = BALANCES.get(self.measure, self.measure), sampled.part(start, end), sampled.block
-        found = [part.moments(pool[at], at) for at in positions.split(size)]
-        after = Moments.cat(found)
-        both = before + after
-        # Half of the difference of two estimates from n₁ and n₂ draws has this share of the variance of both together.
-        share = (before.n * after.n) ** 0.5 / both.n
-        return both, inner(both), smoothed(inner(both), (inner(before) - inner(after)).abs() * share)
+        self, sampled: Any, pool: Pool, runners: "Runners", start: int, end: int
+    ) -> tuple["Runners", Tensor, Tensor]:
+        """The same points with draws start..end as well: their values and errors, and their moments if they are few."""
+        earlier, later = sampled.part(0, start), sampled.part(start, end)
+        found: list[tuple[Tensor, Tensor]] = []
+        kept: list[Moments] = []
+        for batch in runners.split(sampled.block):
+            points = pool[batch.positions]
+            before = earlier.moments(points, batch.positions) if batch.moments is None else batch.moments
+            after = later.moments(points, batch.positions)
+            found.append(self._estimate(before, after, sampled.n))
+            if before.mean.shape[1] * len(runners.positions) <= KEPT:
+                kept.append(before + after)
+        value, difference = (torch.cat(column) for column in zip(*found, strict=True))
+        return Runners(runners.positions, Moments.cat(kept) if kept else None), value, smoothed(value, difference)
+
+
+@dataclass(frozen=True)
+class Runners:
+    """Points still in the race, with their moments so far where those are kept."""
+
+    positions: Tensor
+    moments: Moments | None = None
+
+    def __getitem__(self, points: Tensor | slice) -> "Runners":
+        return Runners(self.positions[points], None if self.moments is None else self.moments[points])
+
+    def split(self, size: int) -> "list[Runners]":
+        return [self[i : i + size] for i in range(0, len(self.positions), size)]
 
 
 def smoothed(value: Tensor, difference: Tensor) -> Tensor:
@@ -82,7 +117,7 @@ def smoothed(value: Tensor, difference: Tensor) -> Tensor:
     order = value.argsort()
     error = torch.empty_like(value)
     for part in order.tensor_split(min(BINS, max(1, len(order) // 20))):
-        error[part] = difference[part].square().mean().sqrt()
+        error[part] = TAILS * difference[part].square().mean().sqrt()
     return error
 
 
