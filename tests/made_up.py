@@ -4,8 +4,11 @@ import base64
 import json
 import struct
 import zlib
+from pathlib import Path
 
 import numpy as np
+
+from balent.report.load import Run
 
 LABELS = np.arange(20, 420, 20)
 
@@ -26,16 +29,31 @@ def png(pixels):
     return base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"".join(chunks)).decode()
 
 
-def records(
-    strategy="random", seed=0, speed=1.0, *, noise=0.0, labels=LABELS, experiment="digits", images=None, **more
-):
-    """One run. Seeds differ in difficulty, strategies of a seed share it; `noise` is that of one evaluation."""
+def heights(strategy, seed, speed, noise, labels=LABELS):
+    """Accuracies of one run. Seeds differ in difficulty, which their strategies share; `noise` is of one evaluation."""
     hard = np.exp(0.2 * np.random.default_rng(seed).standard_normal())
     rng = np.random.default_rng([seed, *map(ord, strategy)])
     own = speed * np.exp(4 * noise * rng.standard_normal())
-    heights = np.clip(accuracy(labels * own / hard) + noise * rng.standard_normal(len(labels)), 0, 1)
+    return np.clip(accuracy(labels * own / hard) + noise * rng.standard_normal(len(labels)), 0, 1)
+
+
+def records(
+    strategy="random",
+    seed=0,
+    speed=1.0,
+    *,
+    noise=0.0,
+    labels=LABELS,
+    experiment="digits",
+    images=None,
+    spec=None,
+    **more,
+):
+    """One run as balent run records it."""
+    rng = np.random.default_rng(seed)
+    settings = {"data": experiment, "draws": 100, **(spec or {}), "strategy": strategy, "seed": seed}
     made = []
-    for i, (n, height) in enumerate(zip(labels, heights, strict=True)):
+    for i, (n, height) in enumerate(zip(labels, heights(strategy, seed, speed, noise, labels), strict=True)):
         last = i == len(labels) - 1
         picks = [] if last else rng.choice(len(images) if images else 1000, 20, replace=False).tolist()
         made.append({
@@ -47,7 +65,7 @@ def records(
             "pick_labels": [p % 10 for p in picks], "epistemic": None if last else float(0.5 * speed * (1.05 - height)),
             "aleatoric": None if last else float(0.9 / speed * (1.1 - height)), "draws": 100,
             "seconds": {"train": 0.4, "evaluate": 0.05, "score": 0.1},
-            "spec": {"data": experiment, "draws": 100, "strategy": strategy, "seed": seed},
+            "spec": settings,
             **({"thumbnails": [images[p] for p in picks]} if images else {}), **more,
         })  # fmt: skip
     return made
@@ -62,3 +80,15 @@ def write(folder, made):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(record) + "\n" for record in made), encoding="utf-8")
     return path
+
+
+def run(strategy="random", seed=0, speed=1.0, noise=0.0, labels=LABELS):
+    """A run that was never on disk."""
+    made = zip(labels.tolist(), heights(strategy, seed, speed, noise, labels).tolist(), strict=True)
+    return Run(
+        "digits",
+        strategy,
+        seed,
+        tuple({"round": i, "labels": n, "accuracy": h} for i, (n, h) in enumerate(made)),
+        Path(),
+    )

@@ -48,7 +48,7 @@ class Curve:
 
 def spread(values: np.ndarray) -> np.ndarray:
     """Sample standard deviation over the first axis, NaN if that has one entry."""
-    return values.std(0, ddof=1) if len(values) > 1 else np.full(values.shape[1:], np.nan)
+    return np.asarray(values.std(0, ddof=1)) if len(values) > 1 else np.full(values.shape[1:], np.nan)
 
 
 def curve(runs: Sequence[Run], name: str = "accuracy") -> Curve | None:

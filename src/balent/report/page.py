@@ -19,9 +19,10 @@ import numpy as np
 
 from balent.report import tables
 from balent.report.curves import Curve
+from balent.report.findings import PHASES, Findings
 from balent.report.load import METRICS, OF_PICKS, Record, Run
 from balent.report.look import look
-from balent.report.summary import PHASES, Findings, Summary, summary
+from balent.report.summary import Summary, summary
 
 SHOWN = 25  # picks of a round
 PNG = b"\x89PNG\r\n\x1a\n"

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from balent.report.findings import Findings
 from balent.report.load import METRICS, OF_PICKS, Run
 from balent.report.look import look
-from balent.report.summary import Findings, Summary, summary
+from balent.report.summary import Summary, summary
 
 FIGURE = ("accuracy", "nll", "epistemic", "aleatoric")
 SUFFIXES = (".png", ".svg", ".pdf")

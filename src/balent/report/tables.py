@@ -11,8 +11,8 @@ from rich.table import Table
 
 from balent.report import sentence
 from balent.report.compare import Comparison
+from balent.report.findings import Findings
 from balent.report.load import BASELINE
-from balent.report.summary import Findings
 
 COLUMNS = ["experiment", "strategy", "seeds", "quantity", "at", "mean", "std", "low", "high"]
 

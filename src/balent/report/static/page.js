@@ -189,7 +189,8 @@ class Chart {
     for (const end of ["x1", "x2"]) this.cursor.setAttribute(end, this.x(labels));
     const share = this.x(labels) / this.width;
     const aside = share < 0.5 ? { left: `calc(${100 * share}% + 12px)`, right: "auto" } : { left: "auto", right: `calc(${100 - 100 * share}% + 12px)` };
-    Object.assign(this.tip.style, aside, { bottom: "18%" });
+    const below = PERCENT.has(this.metric); // accuracy rises and leaves room below, all else falls
+    Object.assign(this.tip.style, aside, below ? { top: "auto", bottom: "18%" } : { top: "3%", bottom: "auto" });
   }
 }
 
