@@ -77,10 +77,10 @@ class Pool:
 
 
 def unlabelled(item: Any) -> Any:
-    """An item or a batch without its label. Two bare numbers are no pair but a point in the plane."""
+    """An item or a batch without its label: x of (x, y) or (x,). Two numbers are no pair but a point in the plane."""
     if isinstance(item, Mapping):
         return {name: value for name, value in item.items() if name not in LABELS}
-    pair = isinstance(item, tuple | list) and len(item) == 2 and not isinstance(item[0], int | float)
+    pair = isinstance(item, tuple | list) and len(item) in (1, 2) and not isinstance(item[0], int | float)
     return item[0] if pair else item
 
 
@@ -88,7 +88,8 @@ def _tensors(item: Any) -> Any:
     """Lists of numbers as tensors: `default_collate` would take each number for a thing of its own."""
     if isinstance(item, Mapping):
         return {name: _tensors(value) for name, value in item.items()}
-    return torch.as_tensor(item) if isinstance(item, list | tuple) else item
+    numbers = isinstance(item, list | tuple) and item and isinstance(item[0], int | float | list)
+    return torch.as_tensor(item) if numbers else item
 
 
 def _check_shapes(items: list[Any], at: Sequence[int]) -> None:

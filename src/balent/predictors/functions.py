@@ -49,8 +49,9 @@ class Functions:
 def as_tensor(batch: Any) -> Any:
     """Arrays and lists of items as one tensor; what a model takes otherwise (a dict of tensors) as it is."""
     if isinstance(batch, np.ndarray):
-        batch = np.ascontiguousarray(batch)
-        return torch.from_numpy(batch) if batch.flags.writeable else torch.tensor(batch)  # memory-mapped, say
+        # torch knows neither arrays backwards in memory nor ones that cannot be written, such as memory-mapped files.
+        fine = batch.flags.writeable and min(batch.strides, default=0) >= 0
+        return torch.from_numpy(batch if fine else batch.copy())
     if isinstance(batch, list | tuple):
         return torch.stack([torch.as_tensor(item) for item in batch])
     return batch

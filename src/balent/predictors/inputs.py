@@ -68,7 +68,7 @@ def _labels(y: Any) -> Tensor:
     return labels.long()
 
 
-def size(batch: Batch) -> int:
+def size(batch: Any) -> int:
     """How many points are in a batch."""
     return len(next(iter(batch.values()))) if isinstance(batch, Mapping) else len(batch)
 
