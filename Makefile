@@ -8,7 +8,7 @@ KERNEL := CMakeLists.txt $(wildcard src/balent/kernels/native/*)
 .PHONY: demo test check format bench slow docs
 
 demo: .venv/installed
-	$(BIN)/balent score --example --measure balentacq --measure bald --measure random --top 5 --error
+	$(BIN)/balent run digits
 
 test: .venv/installed
 	$(BIN)/python -m pytest -n auto -m "not slow"

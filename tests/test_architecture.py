@@ -15,7 +15,7 @@ ROOT = Path(balent.__file__).parent
 RINGS = {
     "mathematics": {"types", "checks", "beta", "moments", "measures", "kernels", "strategies", "draws", "scoring"},
     "learning": {"predictors", "learning", "reading", "ranking", "loading"},
-    "applications": {"paper", "report", "labeling", "labelstudio", "doctor", "cli"},
+    "applications": {"paper", "report", "labeling", "labelstudio", "doctor", "screen", "cli"},
 }
 FACADE = "balent"  # __init__: public names, re-exported
 MATHEMATICS_NEEDS = {"torch", "numpy", "jaxtyping", "balent"}
@@ -113,7 +113,7 @@ def test_the_command_line_is_imported_without_torch():
     assert python("-c", f"import sys, balent.cli; print({HEAVY})").strip() == "[]"
 
 
-@pytest.mark.parametrize("words", [["--help"], ["score", "--help"], ["list", "--help"]])
+@pytest.mark.parametrize("words", [["--help"], ["score", "--help"], ["list", "--help"], ["run", "--help"], ["report", "--help"]])
 def test_help_does_not_wait_for_torch(words):
     script = f"import sys, balent.cli; balent.cli.app({words}, standalone_mode=False); print({HEAVY})"
     said = python("-c", script)

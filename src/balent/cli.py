@@ -1,6 +1,7 @@
 """The command line: parse, call, print. torch is imported by the commands that need it, not by --help."""
 
 import csv
+import shlex
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -165,11 +166,98 @@ def _about(sampled: Any, picks: Any) -> Iterator[str]:
         yield f"two halves of the draws agree on {picks.stability:.0%} of the top {len(picks.indices)}"
 
 
+@app.command()
+def run(
+    name: Annotated[str, typer.Argument(help="digits, moons, features, …: see balent list.")],
+    data: Annotated[
+        str | None, typer.Option(help="Other data: a name, or an .npz with x_train, y_train, x_test, y_test.")
+    ] = None,
+    strategies: Annotated[
+        str, typer.Option(help="Names with commas between; see balent list.")
+    ] = "balentacq,bald,entropy,mean_sd,power_bald,random",
+    seeds: Annotated[int, typer.Option(min=1, help="How many; strategies share start set and weights of a seed.")] = 3,
+    runs: Annotated[Path, typer.Option("--out", help="The directory that runs are written below.")] = Path("runs"),
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with runs that were stopped.")] = False,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Runs side by side, one thread each. Default: one for each core.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="KEY=VALUE of any setting, as in epochs=50; several times.")
+    ] = None,
+) -> None:
+    """Compare strategies on data whose labels are known.  balent run digits
+
+    Every round trains on what was bought so far, is evaluated, and buys more. Each line of the records is on disk
+    before the next round starts: a run that was stopped, or killed, goes on with --resume as if nothing had been.
+    At the end come a table, what it shows in words, and a page to open in a browser.
+    """
+    from balent import screen
+    from balent.learning import experiment
+    from balent.learning.jobs import side_by_side
+    from balent.paper.experiments import chosen
+
+    with errors_in_words():
+        specs = chosen(name, data, strategies.split(","), seeds, settings or [])
+        for spec in specs:
+            experiment.allowed(spec.directory(runs), spec, resume)
+        count = min(jobs or screen.cores(), len(specs))
+        try:
+            errors = screen.watch(side_by_side(specs, runs, count, resume=resume), specs, count, err)
+        except KeyboardInterrupt:
+            _say(f"stopped; all finished rounds are kept. Go on with: {_again()}")
+            raise typer.Exit(130) from None
+        if errors:
+            raise ValueError("\n".join([*errors, f"other runs are complete; go on with: {_again()}"]))
+        folder = runs / specs[0].name
+        _report([folder], html=folder / "report.html")
+
+
+def _again() -> str:
+    """The command that goes on where this one stops."""
+    words = [word for word in sys.argv[1:] if word != "--resume"]
+    return shlex.join(["balent", *words, "--resume"])
+
+
+@app.command()
+def report(
+    runs: Annotated[list[Path], typer.Argument(help="Directories of runs, or records.jsonl files.")],
+    html: Annotated[Path | None, typer.Option(help="Write a page that works offline.")] = None,
+    table: Annotated[Path | None, typer.Option("--csv", help="Write every number of the report.")] = None,
+    plot: Annotated[Path | None, typer.Option("--png", help="Write the curves as .png, .svg or .pdf.")] = None,
+) -> None:
+    """What runs show: accuracies, labels saved against random, how sure that is.  balent report runs --html r.html"""
+    with errors_in_words():
+        _report(runs, html, table, plot)
+
+
+def _report(runs: list[Path], html: Path | None = None, table: Path | None = None, plot: Path | None = None) -> None:
+    from balent.report import load, summary, write_html, write_plot
+
+    found = load(*runs)
+    shown = summary(found)
+    out.print(shown.table())
+    for line in shown.sentences:
+        out.print(line, highlight=False, soft_wrap=True)
+    for line in shown.remarks:
+        _say(line)
+    writers = ((html, lambda path: write_html(found, path)), (table, shown.csv), (plot, lambda p: write_plot(found, p)))
+    for path, write in writers:
+        if path is not None:
+            write(path)
+            _say(f"wrote {path}")
+
+
+def _say(line: str) -> None:
+    err.print(escape(line), highlight=False, soft_wrap=True)
+
+
 @app.command(name="list")
 def list_() -> None:
-    """What there is: measures, strategies, and the kernel that serves here."""
+    """What there is: measures, strategies, predictors, experiments, data sets, and the kernel that serves here."""
     from balent import kernels
+    from balent.learning.datasets import DATASETS
     from balent.measures import MEASURES
+    from balent.paper.experiments import EXPERIMENTS
     from balent.predictors import PREDICTORS
     from balent.strategies import PREFIXES, STRATEGIES
 
@@ -181,6 +269,8 @@ def list_() -> None:
         others = [name for name in STRATEGIES if name not in MEASURES] + [f"{prefix}:<measure>" for prefix in PREFIXES]
         out.print(f"\n[bold]strategies[/]  every measure (its top k), {', '.join(others)}", highlight=False)
         out.print(f"[bold]predictors[/]  {', '.join(PREDICTORS)}", highlight=False)
+        out.print(f"[bold]experiments[/] {', '.join(EXPERIMENTS)}", highlight=False)
+        out.print(f"[bold]data sets[/]   {', '.join(DATASETS)}, or an .npz file", highlight=False)
         active = kernels.active()
         how = (
             "plain torch (no compiled kernel was built or it is turned off)"

@@ -9,8 +9,8 @@ for its `seconds`.
 import json
 import os
 import warnings
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter
@@ -128,20 +128,47 @@ def predictor(spec: Experiment, data: Data) -> Any:
     return PREDICTORS[spec.predictor](network, **settings, warm_start=spec.warm_start)
 
 
+def allowed(directory: Path, spec: Experiment, resume: bool) -> bool:
+    """May this run write here?  True where one is to go on; nothing is touched."""
+    path = directory / "spec.json"
+    if not path.exists():
+        return False
+    if not resume:
+        raise FileExistsError(
+            f"{directory} holds a run already; go on with it by --resume (a finished one is left as it is), "
+            "or write elsewhere by --out"
+        )
+    agree(directory, json.loads(path.read_bytes()), asdict(spec))
+    return True
+
+
 def claim(directory: Path, spec: Experiment, resume: bool) -> None:
-    """May this run write here?  The specification is the first file there."""
-    path, now = directory / "spec.json", asdict(spec)
-    if path.exists():
-        if not resume:
-            raise FileExistsError(
-                f"{directory} holds a run already; go on with it by --resume (a finished one is left as it is), "
-                "or write elsewhere by --out"
-            )
-        agree(directory, json.loads(path.read_bytes()), now)
-        return
-    with records.in_words(directory):
-        directory.mkdir(parents=True, exist_ok=True)
-    records.write(path, (json.dumps(now, indent=1) + "\n").encode())
+    """The specification is the first file of a run."""
+    if not allowed(directory, spec, resume):
+        with records.in_words(directory):
+            directory.mkdir(parents=True, exist_ok=True)
+        records.write(directory / "spec.json", (json.dumps(asdict(spec), indent=1) + "\n").encode())
+
+
+def changed(spec: Experiment, words: Sequence[str]) -> Experiment:
+    """The experiment with settings given as `key=value`."""
+    types = {field.name: field.type for field in fields(Experiment)}
+    settings = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals:
+            raise ValueError(f"a setting must be KEY=VALUE, as in epochs=50, but is {word!r}")
+        settings[key] = _value(key, value, checks.lookup(types, key, "setting"))
+    return replace(spec, **settings)
+
+
+def _value(key: str, value: str, kind: Any) -> Any:
+    answers = {"true": True, "false": False}
+    names = {int: "a whole number", float: "a number", bool: "true or false"}
+    try:
+        return answers[value.lower()] if kind is bool else kind(value)
+    except (ValueError, KeyError):
+        raise ValueError(f"{key} must be {names[kind]}, but is {value!r}") from None
 
 
 def _found(directory: Path, say: Say) -> list[Record]:
@@ -201,7 +228,9 @@ class Rounds:
 
     def _evaluated(self) -> dict[str, float]:
         seed = seed_of(self.spec.seed, "evaluation", len(self.learner.told))
-        sampled = self.learner.predictor.sample(self.spec.evaluation_draws, seed=seed, masks=self.spec.masks)
+        sampled = self.learner.predictor.sample(
+            self.spec.evaluation_draws, seed=seed
+        )  # shared masks: means need no more
         return evaluation(predictions(sampled, self.data.x_test), self.data.y_test)
 
     def _bought(self, r: int) -> Picks:

@@ -181,7 +181,7 @@ class Learner:
     @property
     def _journal(self) -> Path:
         assert self.directory is not None
-        return self.directory / "journal.jsonl"
+        return self.directory / "journal.ndjson"  # not .jsonl: those are records
 
     def _happen(self, event: Event) -> None:
         """First on disk, then in memory: what is known is never more than what will be known after a crash."""

@@ -1,11 +1,14 @@
 """Experiments by name: data with reasons. Networks are made for a data set: `network(data) -> module`."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 
 from torch import nn
 
-from balent.learning.datasets import Data
-from balent.learning.experiment import Experiment
+from balent import checks
+from balent.learning.datasets import DATASETS, Data
+from balent.learning.experiment import Experiment, changed
 from balent.paper.networks import BNN
 
 
@@ -38,4 +41,17 @@ MOONS = Experiment("moons", "moons", f"{HERE}:toy", masks="per-point", epochs=15
 FEATURES = Experiment("features", "", f"{HERE}:mlp", epochs=100, start=20, per_round=20, total=400)
 
 EXPERIMENTS = {spec.name: spec for spec in (DIGITS, MOONS, FEATURES)}
-STRATEGIES = ("balentacq", "bald", "entropy", "mean_sd", "power_bald", "random")  # what the paper compares, less BADGE
+
+
+def chosen(
+    name: str, data: str | None, strategies: Sequence[str], seeds: int, settings: Sequence[str]
+) -> list[Experiment]:
+    """The runs of a command line: every strategy with every seed, seed by seed so that pairs come early."""
+    spec = changed(checks.lookup(EXPERIMENTS, name, "experiment"), settings)
+    spec = replace(spec, data=data or spec.data)
+    if not spec.data:
+        raise ValueError(f"{name} takes data of your own: balent run {name} --data FILE.npz")
+    if not spec.data.endswith(".npz"):
+        checks.lookup(DATASETS, spec.data, "data set")
+    names = dict.fromkeys(word.strip() for word in strategies)
+    return [replace(spec, strategy=strategy, seed=seed) for seed in range(seeds) for strategy in names]
