@@ -42,9 +42,18 @@ def test_the_table_has_accuracy_area_and_labels_saved(runs):
     screen = Console(file=io.StringIO(), width=160)
     screen.print(summary(runs, at=[100, 200]).table())
     said = screen.file.getvalue()
-    assert re.search(r"balentacq\s+2\s+\d\d\.\d ± \d\.\d\s+\d\d\.\d ± \d\.\d\s+\d\d\.\d ± \d\.\d\s+3\d % \(", said)
+    assert re.search(r"balentacq\s+\d\d\.\d ± \d\.\d\s+\d\d\.\d ± \d\.\d\s+\d\d\.\d ± \d\.\d\s+3\d % \(", said)
     assert "100 labels" in said
     assert said.index("balentacq") < said.index("power:bald") < said.index("random")  # the largest area first
+
+
+def test_the_table_fits_into_a_narrow_terminal(tmp_path):
+    for name, speed in {"power_bald": 1.2, "balentacq": 1.6, "random": 1.0}.items():
+        for seed in range(3):
+            made_up.write(tmp_path, made_up.records(name, seed, speed, noise=0.01))
+    screen = Console(file=io.StringIO(), width=80)
+    screen.print(summary(load(tmp_path)).table())
+    assert len(screen.file.getvalue().splitlines()) == 5  # title, heading and a line for each: nothing is broken
 
 
 def test_the_csv_has_every_number(runs, tmp_path):

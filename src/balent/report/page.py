@@ -66,7 +66,7 @@ def _section(i: int, f: Findings, alone: bool) -> str:
         i=i,
         title="What the records show" if alone else html.escape(f.group.title),
         sentences=_list("sentences", f.sentences),
-        table=_table(tables.headings(f), tables.rows(f)),
+        table=_table(tables.headings(f, f.counts), tables.rows(f, f.counts)),
         times=_table(["strategy", *PHASES, "all rounds"], _times(f)),
         settings=_settings(f),
     )

@@ -23,28 +23,43 @@ def table(findings: Sequence[Findings]) -> RenderableType:
 
 
 def _table(f: Findings) -> Table:
-    shown = Table(title=escape(f.group.title), title_justify="left", box=None, header_style="bold", title_style="bold")
-    for i, heading in enumerate(headings(f)):
-        shown.add_column(escape(heading), justify="left" if i == 0 else "right")
-    for row in rows(f):
+    """Fits into 80 columns: unless asked for others, after a quarter, half and all of the labels."""
+    counts = f.counts if f.wanted or len(f.counts) < 5 else [f.counts[i] for i in (1, 2, 4)]
+    title = f"{f.group.title}: accuracy in %, {_seeds(f)}"
+    shown = Table(title=escape(title), title_justify="left", box=None, header_style="bold", title_style="bold")
+    for i, heading in enumerate(headings(f, counts)):
+        shown.add_column(escape(heading), justify="left" if i == 0 else "right", no_wrap=i == 0)
+    for row in rows(f, counts):
         shown.add_row(*map(escape, row))
     return shown
 
 
-def headings(f: Findings) -> list[str]:
-    return ["strategy", "seeds", *(f"{n:g} labels" for n in f.counts), "area", "labels saved"]
+def _seeds(f: Findings) -> str:
+    counts = sorted({len(runs) for runs in f.group.strategies.values()})
+    return sentence.seeds(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds"
 
 
-def rows(f: Findings) -> list[list[str]]:
+def headings(f: Findings, counts: Sequence[float]) -> list[str]:
+    level = _level(f)
+    saved = "labels saved" if level is None else f"saved at {sentence.level(level)}"
+    return ["strategy", *(f"{n:g} labels" for n in counts), "area", saved]
+
+
+def _level(f: Findings) -> float | None:
+    """The accuracy that all comparisons are for, if there is one: then it stands once, above them."""
+    levels = {c.level for c in f.comparisons.values() if c.saved is not None}
+    return levels.pop() if len(levels) == 1 else None
+
+
+def rows(f: Findings, counts: Sequence[float]) -> list[list[str]]:
     """Accuracies in percent ± std over seeds, the area likewise, labels saved with their interval."""
     order = sorted(f.curves, key=lambda name: f.area(name)[0], reverse=True)
     return [
         [
             name,
-            str(len(f.group.strategies[name])),
-            *(plus_minus(*f.accuracy(name, n)) for n in f.counts),
+            *(plus_minus(*f.accuracy(name, n)) for n in counts),
             plus_minus(*f.area(name)),
-            saved(f.comparisons.get(name)),
+            saved(f.comparisons.get(name), _level(f)),
         ]
         for name in order
     ]
@@ -57,14 +72,15 @@ def plus_minus(mean: float, std: float) -> str:
     return f"{100 * mean:.1f}" if math.isnan(std) else f"{100 * mean:.1f} ± {100 * std:.1f}"
 
 
-def saved(c: Comparison | None) -> str:
-    """38 % (25 to 48) at 90 %; a minus is needed on top."""
+def saved(c: Comparison | None, above: float | None = None) -> str:
+    """38 % (25 to 48), with its accuracy level if that does not stand above; a minus is needed on top."""
     if c is None:
         return "–"
     if c.saved is None:
-        return f"does not reach {sentence.level(c.unreached)}" if c.censored else "–"
+        return f"not {sentence.level(c.unreached)}" if c.censored else "–"
     interval = "" if c.low is None or c.high is None else f" ({100 * c.low:.0f} to {100 * c.high:.0f})"
-    return f"{100 * c.saved:.0f} %{interval} at {sentence.level(c.level)}".replace("-", "−")
+    level = "" if c.level == above else f" at {sentence.level(c.level)}"
+    return f"{100 * c.saved:.0f} %{interval}{level}".replace("-", "−")
 
 
 def write_csv(findings: Sequence[Findings], path: Path) -> None:
