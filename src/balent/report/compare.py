@@ -5,7 +5,7 @@
 
 The seeds of two strategies share start set and initial weights, so differences are taken before averages. Labels
 needed multiply (twice as many for everybody in a hard seed), hence logarithms. Student's t rather than a bootstrap:
-of 3 seeds a bootstrap has 10 distinct resamples, and its 95 % interval holds the truth 72 % of the time.
+of 3 seeds a bootstrap has 10 distinct resamples, and its 95 % interval holds the truth 73 % of the time.
 """
 
 from collections.abc import Sequence

@@ -205,6 +205,7 @@ class Picks {
     section.querySelector(".picked").hidden = !this.known.length;
     if (!this.known.length) return;
     this.strategy.append(...this.known.map(({ name }) => element("option", { textContent: name })));
+    this.strategy.selectedIndex = Math.max(0, this.known.findIndex(({ name }) => name !== "random"));
     this.strategy.addEventListener("change", () => this.seeds());
     this.seed.addEventListener("change", () => this.draw());
     this.seeds();
