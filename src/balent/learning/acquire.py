@@ -60,11 +60,25 @@ def acquire(
     _check(chosen, sampled, points, with_error, scores)
     wanted = {name: bound(f, Generator().manual_seed(seed)) for name, f in _wanted(chosen, measures).items()}
     with counting(progress, total) as advance, _written(scores, list(wanted), total) as write:
-        watched = Watched(sampled, _block(sampled, points, memory), advance, write, wanted if scores else {})
+        watched = Watched(sampled, _block(sampled, points, memory), Once(advance), write, wanted if scores else {})
         if with_error:
             watched = replace(watched, halves=_halves(chosen, k), measure=getattr(chosen, "measure", None))
         picks = chosen(watched, points, k, generator=Generator().manual_seed(seed))
     return _with_error(sampled, points, picks, watched) if with_error else picks
+
+
+@dataclass
+class Once:
+    """Counts each point once, in whatever parts and passes it comes: the first time, points come in order."""
+
+    advance: Callable[[int], None]
+    furthest: int = -1
+
+    def __call__(self, positions: Indices) -> None:
+        new = int((positions > self.furthest).sum())
+        if new:
+            self.furthest = int(positions.max())
+            self.advance(new)
 
 
 @dataclass(frozen=True)
@@ -73,7 +87,7 @@ class Watched:
 
     sampled: Any
     block: int
-    advance: Callable[[int], None]
+    advance: Callable[[Indices], None]
     write: Callable[[Indices, Tensor], None]
     measures: dict[str, Measure]
     halves: tuple[Best, ...] = ()
@@ -84,22 +98,24 @@ class Watched:
         return self.sampled.n
 
     def part(self, start: int, stop: int) -> "Watched":
-        """Some of the draws: progress counts points once, with the first of them."""
-        quiet = replace(self, advance=lambda _: None) if start > 0 else self
-        return replace(quiet, sampled=self.sampled.part(start, stop))
+        """Some of the draws."""
+        return replace(self, sampled=self.sampled.part(start, stop))
 
     def __call__(self, batch: Any, positions: Indices | None = None) -> Any:
         draws = self.sampled(batch, positions)
-        self.advance(len(draws))
+        if positions is not None:
+            self.advance(positions)
         return draws
 
     def features(self, batch: Any) -> Any:
         return self.sampled.features(batch)
 
-    def moments(self, batch: Any, positions: Indices) -> Moments:
+    def moments(self, batch: Any, positions: Indices | None = None) -> Moments:
         return merged(self.groups(batch, positions, 2 if self.halves else 1))
 
-    def groups(self, batch: Any, positions: Indices, count: int) -> list[Moments]:
+    def groups(self, batch: Any, positions: Indices | None, count: int) -> list[Moments]:
+        if positions is None:
+            return self._groups(batch, None, count)
         found = _fitting(lambda x, at: self._groups(x, at, count), batch, positions)
         total = merged(found)
         if self.measure is not None and len(found) == len(self.halves):
@@ -107,10 +123,10 @@ class Watched:
                 half.add(self.measure(m), positions)
         if self.measures:
             self.write(positions, torch.stack([f(total).cpu() for f in self.measures.values()], 1))
-        self.advance(len(positions))
+        self.advance(positions)
         return found
 
-    def _groups(self, batch: Any, positions: Indices, count: int) -> list[Moments]:
+    def _groups(self, batch: Any, positions: Indices | None, count: int) -> list[Moments]:
         if count == 1:
             return [self.sampled.moments(batch, positions)]
         return groups_of(self.sampled, batch, positions, count)
@@ -190,10 +206,12 @@ def _block(sampled: Any, pool: Any, memory: int) -> int:
 
 def _with_error(sampled: Sampled, pool: Any, picks: Picks, watched: Watched) -> Picks:
     """The standard error of each pick, from its draws made once more, and the agreement of the halves."""
-    groups = groups_of(sampled, pool[picks.indices], picks.indices)
+    at, measure = torch.as_tensor(picks.indices), watched.measure
+    assert measure is not None  # `_check` has seen to it
+    groups = groups_of(sampled, pool[at], at)
     checks.enough_draws(sum(m.n for m in groups), 2)
     share = stability(list(watched.halves)) if watched.halves and sum(m.n for m in groups) >= FEWEST else None
-    return replace(picks, errors=jackknife(groups, watched.measure), stability=share)
+    return replace(picks, errors=jackknife(groups, measure), stability=share)
 
 
 @contextmanager

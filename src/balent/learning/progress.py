@@ -11,8 +11,8 @@ Report = Callable[[int, int | None], None]  # points done, points in all
 def counting(progress: bool | Report, total: int | None) -> Iterator[Callable[[int], None]]:
     """A function to call with every number of points done; it adds up, and shows rate and time left if asked to."""
     if progress is True:
-        with _bar(total) as advance:
-            yield advance
+        with _bar(total) as shown:
+            yield shown
         return
     done = 0
 

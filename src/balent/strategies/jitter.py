@@ -16,7 +16,7 @@ from balent.measures import BALANCES, zero_first
 from balent.strategies.blocks import blocks, length
 from balent.strategies.error import groups_of, jackknife, merged
 from balent.strategies.top_k import Best
-from balent.types import Measure, Picks, Pool, Sampled
+from balent.types import Batches, Measure, Picks, Pool, Sampled
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Jitter:
 
     measure: Measure
 
-    def __call__(self, sampled: Sampled, pool: Pool, k: int, *, generator: Generator) -> Picks:
+    def __call__(self, sampled: Sampled, pool: Pool | Batches, k: int, *, generator: Generator) -> Picks:
         checks.batch_size(k, length(pool))
         best, inner = Best(k), BALANCES.get(self.measure, self.measure)
         for batch, positions in blocks(sampled, pool):

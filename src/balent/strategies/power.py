@@ -12,7 +12,7 @@ from torch import Generator, Tensor
 from balent import checks, measures
 from balent.strategies.blocks import blocks, length
 from balent.strategies.top_k import Best
-from balent.types import Measure, Picks, Pool, Sampled
+from balent.types import Batches, Measure, Picks, Pool, Sampled
 
 SIGNED = (measures.balent, measures.neg_balent, measures.mjent, measures.mjentacq, measures.balentacq_released,
           measures.posterior_uncertainty)  # fmt: skip
@@ -25,7 +25,7 @@ class Power:
     measure: Measure
     beta: float = 1.0
 
-    def __call__(self, sampled: Sampled, pool: Pool, k: int, *, generator: Generator) -> Picks:
+    def __call__(self, sampled: Sampled, pool: Pool | Batches, k: int, *, generator: Generator) -> Picks:
         checks.batch_size(k, length(pool))
         best, measure = Best(k), measures.bound(self.measure, generator)
         for batch, positions in blocks(sampled, pool):

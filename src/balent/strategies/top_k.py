@@ -8,7 +8,7 @@ from torch import Generator, Tensor
 from balent import checks
 from balent.measures import bound
 from balent.strategies.blocks import blocks, length
-from balent.types import Measure, Picks, Pool, Sampled
+from balent.types import Batches, Measure, Picks, Pool, Sampled
 
 
 @dataclass
@@ -41,7 +41,7 @@ class TopK:
 
     measure: Measure
 
-    def __call__(self, sampled: Sampled, pool: Pool, k: int, *, generator: Generator) -> Picks:
+    def __call__(self, sampled: Sampled, pool: Pool | Batches, k: int, *, generator: Generator) -> Picks:
         checks.batch_size(k, length(pool))
         best, measure = Best(k), bound(self.measure, generator)
         for batch, positions in blocks(sampled, pool):
