@@ -57,6 +57,13 @@ def test_the_area_of_a_straight_line_is_its_middle():
     assert np.isnan(line.at(50.0)).all()
 
 
+def test_curves_that_never_meet_have_no_area_in_common():
+    early, late = run("bald", labels=np.array([10, 20])), run(labels=np.array([30, 40]))
+    (findings,) = summary([early, late]).findings
+    assert np.isnan(findings.area("bald")).all()
+    assert summary([early, late]).sentences
+
+
 def test_mean_and_band_are_over_seeds():
     both = curve([run(seed=0), run(seed=1)])
     low, high = both.band

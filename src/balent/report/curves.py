@@ -40,9 +40,9 @@ class Curve:
 
     def area(self, start: float, stop: float) -> np.ndarray:
         """Mean height between two label counts, of each seed: 1 is an oracle from the first label."""
-        grid = np.unique([start, *self.labels[(self.labels > start) & (self.labels < stop)], stop])
-        if len(grid) < 2:
+        if stop <= start:
             return self.at(start)
+        grid = np.unique([start, *self.labels[(self.labels > start) & (self.labels < stop)], stop])
         return np.array([np.trapezoid(np.interp(grid, self.labels, row), grid) for row in self.values]) / (stop - start)
 
 
