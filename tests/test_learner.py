@@ -1,0 +1,270 @@
+"""Ask and tell: nobody is asked twice, nothing told is lost, and a Learner made again goes on as before."""
+
+import numpy as np
+import pytest
+import torch
+from small import seeded
+from torch import nn
+
+import balent
+from balent.learning import records
+from balent.learning.start import balanced
+
+X = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
+Y = (X[:, 0] > 0).long()
+
+
+def network():
+    return nn.Sequential(nn.Linear(3, 8), nn.Dropout(0.3), nn.ReLU(), nn.Linear(8, 2))
+
+
+def learner(directory=None, *, weights=0, warm_start=False, **settings):
+    predictor = balent.MCDropout(seeded(network, seed=weights), epochs=3, warm_start=warm_start)
+    return balent.Learner(predictor, X, directory=directory, **{"draws": 8, "say": lambda word: None, **settings})
+
+
+def answer(driven, picks):
+    driven.tell(picks.indices, Y[picks.indices])
+
+
+def rounds(driven, n, k=4):
+    """Picks of n rounds of ask and tell."""
+    found = []
+    for _ in range(n):
+        picks = driven.ask(k)
+        answer(driven, picks)
+        found.append(picks.indices.tolist())
+    return found
+
+
+# ── asking ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_asked_points_are_not_asked_again_told_or_not():
+    driven = learner()
+    answer(driven, driven.ask(6))
+    seen = [*driven.told]
+    for _ in range(4):
+        seen += driven.ask(5).indices.tolist()  # nothing is told in between
+    assert len(set(seen)) == len(seen) == 26
+    assert driven.pending.indices.tolist() == seen[6:]
+
+
+def test_the_best_of_what_is_left_are_asked():
+    """The same functions over the whole pool, told points left out, give the same order."""
+    driven = learner(strategy="bald")
+    rounds(driven, 2)
+    scores = balent.MEASURES["bald"](driven.sampled().moments(X, torch.arange(40)))
+    scores[[*driven.told]] = -1
+    picks = driven.ask(5)
+    assert picks.indices.tolist() == scores.argsort(descending=True)[:5].tolist()
+    torch.testing.assert_close(picks.scores, scores[picks.indices])
+
+
+def test_masks_per_point_belong_to_positions_in_the_whole_pool():
+    driven = learner(strategy="bald", masks="per-point")
+    rounds(driven, 2)
+    scores = balent.MEASURES["bald"](driven.sampled().moments(X, torch.arange(40)))
+    scores[[*driven.told]] = -1
+    assert driven.ask(5).indices.tolist() == scores.argsort(descending=True)[:5].tolist()
+
+
+@pytest.mark.parametrize("strategy", ["random", "power_bald", "jitter:balentacq", balent.Race(balent.MEASURES["bald"])])
+def test_every_kind_of_strategy_can_ask(strategy):
+    rounds(learner(strategy=strategy), 3)
+
+
+@pytest.mark.parametrize("draws", ["auto", "analytic", 4])
+def test_draws_may_be_a_number_or_how_they_are_chosen(draws):
+    rounds(learner(strategy="bald", draws=draws), 2)
+
+
+def test_more_than_is_left_takes_what_is_left_and_says_so():
+    said = []
+    driven = learner(say=said.append)
+    answer(driven, driven.ask(37))
+    assert len(driven.ask(10).indices) == 3
+    assert said == ["10 points were asked for, but 3 are left: these are asked"]
+    with pytest.raises(ValueError, match="nothing is left to ask"):
+        driven.ask(1)
+
+
+def test_by_default_it_is_said_as_a_warning():
+    with pytest.warns(UserWarning, match="40 are left"):
+        balent.Learner(balent.MCDropout(network()), X).ask(50)
+
+
+@pytest.mark.parametrize("k", [0, -1])
+def test_k_is_positive(k):
+    with pytest.raises(ValueError, match="k must be"):
+        learner().ask(k)
+
+
+def test_a_stream_has_no_positions_to_ask_for():
+    with pytest.raises(TypeError, match="not be a stream"):
+        balent.Learner(balent.MCDropout(network()), iter([X]))
+
+
+# ── start sets ───────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_random_start_depends_on_the_seed_alone():
+    first = [learner(strategy=s, seed=7, weights=w).ask(6).indices.tolist() for s, w in (("bald", 0), ("random", 1))]
+    assert first[0] == first[1] != learner(seed=8).ask(6).indices.tolist()
+
+
+def test_given_positions_are_asked_first_and_in_their_order():
+    driven = learner(start=[9, 3, 5])
+    assert driven.ask(2).indices.tolist() == [9, 3]
+    assert driven.ask(2).indices.tolist() == [5]
+
+
+def test_balanced_starts_have_as_many_of_each_class_as_can_be():
+    start = balanced(Y.tolist(), 10, seed=0)
+    assert Y[start].bincount().tolist() == [5, 5]
+    assert balanced([0] * 9 + [1], 4, seed=3).count(9) == 1
+
+
+def test_while_labels_are_of_one_class_points_are_asked_at_random():
+    driven = learner()
+    picks = driven.ask(4)
+    driven.tell(picks.indices, [0, 0, 0, 0])
+    assert bool((driven.ask(3).scores == 0).all())
+
+
+# ── telling ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_labels_may_come_late_and_out_of_order_and_lead_to_the_same_picks():
+    one, other = learner(), learner()
+    for driven in (one, other):
+        driven.ask(8)
+    answer(one, one.pending)
+    for i in reversed(other.pending.indices.tolist()):
+        other.tell([i], [int(Y[i])])
+    assert one.ask(5).indices.tolist() == other.ask(5).indices.tolist()
+
+
+def test_the_last_word_wins_and_earlier_ones_are_kept():
+    driven = learner()
+    driven.tell([3], [0], who="Ada")
+    driven.tell([3], [1], who="Emmy")
+    assert driven.told == {3: 1}
+    assert driven.history(3) == [("Ada", 0), ("Emmy", 1)]
+    assert driven.history(4) == []
+
+
+def test_a_new_label_is_trained_on():
+    driven = learner()
+    rounds(driven, 2)
+    before = driven.sampled()(X)
+    driven.tell([next(iter(driven.told))], [1 - next(iter(driven.told.values()))])
+    assert not torch.equal(driven.sampled()(X), before)
+
+
+def test_points_that_were_not_asked_may_be_told():
+    driven = learner()
+    driven.tell(torch.arange(6), Y[:6])
+    assert set(driven.ask(34).indices.tolist()) == set(range(6, 40))
+
+
+def test_skipped_points_are_neither_trained_on_nor_asked_unless_they_are_told():
+    driven = learner()
+    picks = driven.ask(6)
+    driven.skip(picks.indices[:2], who="Ada")
+    answer(driven, driven.pending)
+    assert len(driven.told) == 4
+    assert not set(picks.indices[:2].tolist()) & set(driven.ask(34).indices.tolist())
+    driven.tell(picks.indices[:1], [0])
+    assert len(driven.told) == 5
+
+
+@pytest.mark.parametrize(
+    ("indices", "labels", "kind", "said"),
+    [
+        ([40], [0], ValueError, r"positions are 0\.\.39"),
+        ([-1], [0], ValueError, r"positions are 0\.\.39"),
+        ([1, 2], [0], ValueError, "2 points, 1 labels"),
+        ([1], [-1], ValueError, "one is -1"),
+        ([1], np.array([0.5]), TypeError, "labels must be whole numbers"),
+        (np.array([1.5]), [0], TypeError, "positions must be whole numbers"),
+    ],
+)
+def test_what_cannot_be_told_is_refused_and_changes_nothing(indices, labels, kind, said):
+    driven = learner()
+    with pytest.raises(kind, match=said):
+        driven.tell(indices, labels)
+    assert driven.told == {}
+
+
+# ── going on ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("warm_start", [False, True])
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_a_learner_made_again_goes_on_as_if_nothing_had_been(tmp_path, warm_start, interrupted):
+    """Even with other first weights: those of the first process are kept."""
+    whole = rounds(learner(warm_start=warm_start), 5)
+    found = []
+    for process in range(5):
+        with learner(tmp_path, weights=process, warm_start=warm_start) as driven:
+            if interrupted:  # asked, and gone before anybody answered
+                driven.ask(4)
+        with learner(tmp_path, weights=-1, warm_start=warm_start) as driven:
+            picks = driven.pending if interrupted else driven.ask(4)
+            answer(driven, picks)
+            found.append(picks.indices.tolist())
+    assert found == whole
+
+
+def test_everything_told_is_there_again(tmp_path):
+    with learner(tmp_path) as driven:
+        driven.ask(5)
+        driven.tell([1, 2], [0, 1], who="Ada")
+        driven.skip([3])
+        state = driven.labels
+    with learner(tmp_path) as driven:
+        assert driven.labels == state
+        assert driven.history(2) == [("Ada", 1)]
+
+
+def test_a_torn_event_is_cut_off_and_said(tmp_path):
+    with learner(tmp_path) as driven:
+        driven.tell([1], [0])
+    with (tmp_path / "journal.ndjson").open("a") as file:
+        file.write('{"event": "tell", "ind')
+    said = []
+    with learner(tmp_path, say=said.append) as driven:
+        assert driven.told == {1: 0}
+        driven.tell([2], [1])
+    assert "torn" in said[0]
+    with learner(tmp_path) as driven:
+        assert driven.told == {1: 0, 2: 1}
+
+
+@pytest.mark.parametrize("setting", [{"strategy": "bald"}, {"seed": 1}, {"draws": 9}, {"start": [1]}])
+def test_settings_that_contradict_the_directory_are_named(tmp_path, setting):
+    learner(tmp_path).close()
+    [(name, value)] = setting.items()
+    with pytest.raises(ValueError, match=rf"was begun with {name} = .*, but {name} = .*{value!r}".replace("[", r"\[")):
+        learner(tmp_path, **setting)
+
+
+def test_another_network_is_refused(tmp_path):
+    learner(tmp_path).close()
+    with pytest.raises(ValueError, match="does not hold the weights of this model"):
+        balent.Learner(balent.MCDropout(nn.Sequential(nn.Linear(3, 2), nn.Dropout())), X, directory=tmp_path, draws=8)
+
+
+def test_two_learners_do_not_share_a_directory(tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "PATIENCE", 0.1)
+    with learner(tmp_path), pytest.raises(BlockingIOError, match="is in use by process"):
+        learner(tmp_path)
+    learner(tmp_path).close()
+
+
+def test_changing_the_strategy_leaves_start_training_and_draws_as_they_were():
+    one, other = learner(strategy="bald"), learner(strategy="random")
+    for driven in (one, other):
+        answer(driven, driven.ask(6))
+    assert torch.equal(one.sampled()(X), other.sampled()(X))
