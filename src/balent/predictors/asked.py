@@ -1,7 +1,7 @@
 """What is asked of `sample`, checked once for the predictors whose functions are the same for all points."""
 
 
-def shared_draws(n: int, masks: str, what: str) -> None:
+def shared_draws(n: object, masks: str, what: str) -> None:
     """n functions, shared by the pool: `what` says why there are no others."""
     if n < 1:
         raise ValueError(f"n must be a positive number of draws, but is {n}")
