@@ -6,7 +6,6 @@ the bare import of balent's parts.
 """
 
 import argparse
-import resource
 import subprocess
 import sys
 import tempfile

@@ -70,7 +70,8 @@ def main() -> None:
         part = x[: max(1, len(x) // 4)]  # the materialised ways need many times the memory of what they read
         ours, moments = rate(balent, x), rate(lambda y: kernels.moments(y, logits=True), x)
         a, b = (rate(lambda y, d=dtype: materialised(y, d), part) for dtype in (torch.float64, torch.float32))
-        read, exp = rate(torch.sum, x), rate(lambda y, o=torch.empty_like(part): torch.exp(y, out=o), part)
+        read, scratch = rate(torch.sum, x), torch.empty_like(part)
+        exp = rate(lambda y, to=scratch: torch.exp(y, out=to), part)
         print(
             f"C = {classes:4d}: {ours / 1e6:5.0f} M/s with four measures ({moments / 1e6:.0f} M/s to moments): "
             f"{ours / a:.0f}x (a) {a / 1e6:.0f} M/s, {ours / b:.0f}x (b) {b / 1e6:.0f} M/s, "

@@ -152,6 +152,9 @@ def acquire(
         columns = [c.tolist() for c in (picks.indices, picks.scores, picks.errors) if c is not None]
         rows = ([rank, *row] for rank, row in enumerate(zip(*columns, strict=True), 1))
         _write(output, header, rows) if output else _table(header, rows)
+        for path in (output, scores):
+            if path is not None:
+                err.print(f"wrote {path}", highlight=False)
         for line in _about(sampled, picks):
             err.print(line, highlight=False, soft_wrap=True)
 

@@ -13,9 +13,9 @@ def moments(
     pool, draws, classes = x.shape
     size = max(1, BLOCK // max(1, draws * classes))
     blocks = [_block(x[i : i + size].double(), logits, tolerance) for i in range(0, pool, size)]
-    *parts, bad = (torch.cat(part) for part in zip(*blocks, strict=True))
+    mean, var, within, entropy, bad = (torch.cat(part) for part in zip(*blocks, strict=True))
     first = bad.flatten().nonzero()[:1]
-    return *parts, divmod(int(first), draws) if len(first) else None
+    return mean, var, within, entropy, divmod(int(first), draws) if len(first) else None
 
 
 def _block(x: Tensor, logits: bool, tolerance: float) -> tuple[Tensor, ...]:

@@ -45,20 +45,23 @@ def acquire(
     measures: Sequence[str] = (),
     scores: str | os.PathLike[str] | None = None,
     memory: int = MEMORY,
+    device: str | None = None,
     progress: bool | Callable[[int, int | None], None] = False,
 ) -> Picks:
     """The k points of the pool to label next, best first.
 
     draws="auto" spends the draws of `sampled` where the top k is undecided, and says how many it took. `with_error`
     adds the standard error of each pick's score and the stability of the top k. `measures` are scored in the same pass;
-    with the strategy's own they go to the file `scores` (.npy or .parquet), which appears when it is complete.
+    with the strategy's own they go to the file `scores` (.npy or .parquet), which appears when it is complete. `device`
+    is where the functions are evaluated, if not where they are.
     """
+    sampled = sampled if device is None else _moved(sampled, device)
     chosen = _strategy(strategy, draws)
     points = as_pool(pool)
     total = length(points)
     checks.batch_size(k, total)
-    _check(chosen, sampled, points, with_error, scores)
     wanted = {name: bound(f, Generator().manual_seed(seed)) for name, f in _wanted(chosen, measures).items()}
+    _check(chosen, sampled, points, with_error, scores, measures)
     with counting(progress, total) as advance, _written(scores, list(wanted), total) as write:
         watched = Watched(sampled, _block(sampled, points, memory), Once(advance), write, wanted if scores else {})
         if with_error:
@@ -149,6 +152,12 @@ def _out_of_memory(error: BaseException) -> bool:
     return isinstance(error, torch.OutOfMemoryError | MemoryError) or "not enough memory" in str(error)
 
 
+def _moved(sampled: Any, device: str) -> Any:
+    if not hasattr(sampled, "to"):
+        raise ValueError(f"{type(sampled).__name__} stays where it is; leave device out")
+    return sampled.to(device)
+
+
 def _strategy(strategy: str | Strategy, draws: str | None) -> Strategy:
     chosen = named(strategy) if isinstance(strategy, str) else strategy
     if draws is None:
@@ -162,11 +171,13 @@ def _strategy(strategy: str | Strategy, draws: str | None) -> Strategy:
     return Race(chosen.measure)
 
 
-def _check(chosen: Strategy, sampled: Any, pool: Any, with_error: bool, scores: Any) -> None:
+def _check(chosen: Strategy, sampled: Any, pool: Any, with_error: bool, scores: Any, measures: Sequence[str]) -> None:
     """What cannot be done, before any work is."""
     measured, racing = hasattr(chosen, "measure"), isinstance(chosen, Race)
     if with_error and not (measured and isinstance(pool, Pool)):
         raise ValueError("errors belong to the scores of a measure over a pool that can be read twice")
+    if measures and scores is None:
+        raise ValueError('several measures go to a file: name it with scores="scores.npy" or .parquet')
     if scores is not None and not measured:
         raise ValueError("this strategy scores no points, so there is nothing to write; use that of a measure")
     if scores is not None and racing:

@@ -14,7 +14,7 @@ A last layer z = W(mask∘r)/(1 - p) + b has E z = W r + b and Cov z = p/(1 - p)
   Gauss-Hermite quadrature. The delta method, Var P_i ≈ π_i² v_i, is the limit of small v.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -72,6 +72,11 @@ class Analytic:
                 "draw a number of functions instead"
             )
         return logistic_normal(*found)
+
+    def to(self, device: str) -> "Analytic":
+        """The same, evaluated on another device."""
+        features = None if self.features_of is None else self.features_of.to(device)
+        return replace(self, network=self.network.to(device), features_of=features)
 
     @torch.inference_mode()
     def features(self, batch: Any) -> Float[Tensor, "pool features"]:

@@ -1,10 +1,12 @@
 """What is asked of `sample`, checked once for the predictors whose functions are the same for all points."""
 
+from typing import Any
 
-def shared_draws(n: object, masks: str, what: str) -> None:
+
+def shared_draws(n: Any, masks: str, what: str) -> None:
     """n functions, shared by the pool: `what` says why there are no others."""
-    if n < 1:
-        raise ValueError(f"n must be a positive number of draws, but is {n}")
+    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+        raise ValueError(f"n must be a positive number of draws, but is {n!r}")
     if masks == "per-point":
         raise ValueError(f'masks="per-point" has no meaning here: {what}; use masks="shared"')
     if masks != "shared":

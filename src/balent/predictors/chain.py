@@ -107,14 +107,14 @@ class Chain:
         if not isinstance(first.linear, nn.Conv2d) and masks.n > at_a_time:
             some = [masks.part(i, min(i + at_a_time, masks.n)) for i in range(0, masks.n, at_a_time)]
             return torch.cat([self._per_point(hidden, part, positions) for part in some])
-        scale = masks.kept(0, hidden.shape[1], first.p, positions).to(hidden.dtype) / (1 - first.p)
+        scale = masks.kept(0, hidden.shape[1], first.p, positions).to(hidden.device, hidden.dtype) / (1 - first.p)
         if isinstance(first.linear, nn.Conv2d):
             z = convolved(first, hidden, scale, later[0].pool())
         else:
             z = F.linear(first.activated(hidden) * scale, first.linear.weight, first.linear.bias)
         for layer, stage in enumerate(later, 1):
             weight, repeat = _channels_last(stage)
-            scale = masks.kept(layer, z.shape[-1] // repeat, stage.p, positions).to(z.dtype) / (1 - stage.p)
+            scale = masks.kept(layer, z.shape[-1] // repeat, stage.p, positions).to(z.device, z.dtype) / (1 - stage.p)
             z = F.linear(stage.activated(z) * scale.repeat(1, 1, repeat), weight, stage.linear.bias)
         return z
 
@@ -126,7 +126,7 @@ class Thinned:
         self.first, *self.later = stages
         kept = []
         for layer, stage in enumerate(stages):
-            kept.append(masks.kept(layer, units, stage.p) > 0)
+            kept.append(masks.kept(layer, units, stage.p).to(stage.linear.weight.device) > 0)
             units = stage.linear.weight.shape[0]
         self.kept = kept[0]
         self.few_dropped = self.first.p < 0.5
@@ -139,7 +139,7 @@ class Thinned:
         for i, stage in enumerate(self.later):
             weight, repeat = _channels_last(stage)
             units = kept[i].repeat(repeat).nonzero()[:, 0]
-            rows = kept[i + 1].nonzero()[:, 0] if i + 1 < len(kept) else torch.arange(len(weight))
+            rows = kept[i + 1].nonzero()[:, 0] if i + 1 < len(kept) else torch.arange(len(weight), device=weight.device)
             bias = stage.linear.bias
             thin.append(
                 (units, (weight[rows][:, units] / (1 - stage.p)).t().contiguous(), None if bias is None else bias[rows])

@@ -23,6 +23,9 @@ class Features:
 
     body: nn.Module
 
+    def to(self, device: str) -> "Features":
+        return Features(copy.deepcopy(self.body).to(device))
+
     def __call__(self, batch: Batch) -> Tensor:
         return logits_of(self.body, fitting(self.body, batch)).flatten(1)
 

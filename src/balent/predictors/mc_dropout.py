@@ -8,6 +8,7 @@ draw (`masks="shared"`), or of the position of a point as well (`masks="per-poin
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Generator, Tensor, nn
@@ -78,6 +79,11 @@ class SubNetworks:
         """How draws are computed, in words: known from the first batch on."""
         return self.network.plan
 
+    def to(self, device: str) -> "SubNetworks":
+        """The same functions, evaluated on another device."""
+        features = None if self.features_of is None else self.features_of.to(device)
+        return replace(self, network=self.network.to(device), features_of=features)
+
     def part(self, start: int, stop: int) -> "SubNetworks":
         """Some of the draws."""
         return replace(self, masks=self.masks.part(start, stop))
@@ -130,7 +136,7 @@ def _check(n: int | str, masks: str, design: str) -> None:
         raise ValueError(f"design must be one of {', '.join(DESIGNS)}, but is {design!r}")
     if design != "independent" and masks == "per-point":
         raise ValueError(f'masks per point are independent; design="{design}" needs masks="shared"')
-    if n != "analytic" and (not isinstance(n, int) or n < 1):
+    if n != "analytic" and (isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1):
         raise ValueError(f'n must be a positive number of draws, or "analytic", but is {n!r}')
 
 

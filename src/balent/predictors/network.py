@@ -39,6 +39,12 @@ class Network:
         self.fast = fast
         self._plan: tuple[Forward, str] | None = None
 
+    def to(self, device: str) -> "Network":
+        """The same network on another device."""
+        moved = copy.copy(self)
+        moved.module, moved._plan = copy.deepcopy(self.module).to(device), None
+        return moved
+
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_plan": None}  # made anew from the first batch, wherever it is loaded
 

@@ -64,7 +64,8 @@ class Race:
         halves = (sampled.part(0, draws // 2), sampled.part(draws // 2, draws))
         values, differences = [], []
         for batch, positions in blocks(sampled, pool):
-            value, difference = self._estimate(*(half.moments(batch, positions) for half in halves), sampled.n)
+            one, other = (half.moments(batch, positions) for half in halves)
+            value, difference = self._estimate(one, other, sampled.n)
             values.append(value)
             differences.append(difference)
         return torch.cat(values), smoothed(torch.cat(values), torch.cat(differences))
