@@ -10,6 +10,7 @@ import argparse
 import subprocess
 import sys
 
+# A child's ru_maxrss starts from what its parent held when it was started: so no torch in this process.
 POINTS = 2_500_000
 PARTS = (100, 10)
 MEASURE = """
@@ -18,7 +19,6 @@ import torch
 peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 torch_alone = peak()
 from balent import MCDropout, acquire
-from balent.learning.pool import Pool
 from balent.paper.networks import bayesian_head
 
 FEATURES, CLASSES, DRAWS, K = 256, 100, 100, 500
@@ -50,9 +50,9 @@ def main() -> None:
     parser.add_argument("--whole", action="store_true", help="score all points, not a tenth of them")
     arguments = parser.parse_args()
     scale = 1e6 if sys.platform == "darwin" else 1e3
-    peaks = []
+    peaks, points = [], 0
     for part in (*PARTS, 1) if arguments.whole else PARTS:
-        points = arguments.points // part
+        smaller, points = points, arguments.points // part
         command = [sys.executable, "-c", MEASURE, str(points)]
         run = subprocess.run(command, capture_output=True, text=True, check=True)
         alone, bare, peak, seconds = (float(x) for x in run.stdout.split())
@@ -62,8 +62,8 @@ def main() -> None:
             f"{(bare - alone) / scale:.0f} of them import balent; {seconds:.1f} s",
             flush=True,
         )
-    growth = (peaks[-1] - peaks[-2]) * 1e6 / (points - arguments.points // PARTS[0])
-    print(f"from the last size to the one before: {peaks[-1] - peaks[-2]:+.0f} MB, {growth:.0f} bytes a point")
+    growth = (peaks[-1] - peaks[-2]) * 1e6 / (points - smaller)
+    print(f"more for the larger pool: {peaks[-1] - peaks[-2]:.0f} MB, {growth:.0f} bytes a point added")
     if part > 1:
         print(f"{arguments.points:,} points: about {seconds * part / 60:.1f} minutes")
 
