@@ -1,0 +1,100 @@
+"""balent run: the same records side by side or one after the other, stopped or not, and errors in one sentence."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from runs import lines, timeless
+from typer.testing import CliRunner
+
+from balent import cli
+
+SMALL = [
+    word for s in ("epochs=3", "draws=5", "evaluation_draws=5", "total=12", "per_round=3") for word in ("--set", s)
+]
+
+
+def invoke(*words, code=0):
+    result = CliRunner().invoke(cli.app, [str(word) for word in words], catch_exceptions=False)
+    assert result.exit_code == code, result.output
+    return result
+
+
+def found(runs):
+    return {str(path.relative_to(runs)): timeless(lines(path)) for path in sorted(runs.rglob("records.jsonl"))}
+
+
+def test_side_by_side_or_one_after_the_other_records_are_the_same(tmp_path):
+    for jobs in (1, 2):
+        said = invoke("run", "moons", "--strategies", "bald,random", "--seeds", 2, *SMALL, "--jobs", jobs,
+                      "--out", tmp_path / str(jobs))  # fmt: skip
+    one, two = (found(tmp_path / str(jobs)) for jobs in (1, 2))
+    assert one == two
+    assert list(one) == [f"moons/{s}/seed-{n}/records.jsonl" for s in ("bald", "random") for n in (0, 1)]
+    assert "moons: accuracy in %" in said.stdout
+    assert "BALD" in said.stdout
+    assert "bald, seed 1: 12 labels" in said.stderr
+    assert (tmp_path / "1" / "moons" / "report.html").stat().st_size > 1000
+    again = invoke("run", "moons", "--strategies", "bald", *SMALL, "--out", tmp_path / "1", code=2)
+    assert "holds a run already; go on with it by --resume" in again.stderr
+    invoke("report", tmp_path / "1", "--csv", tmp_path / "r.csv")
+    assert (tmp_path / "r.csv").read_text().startswith("experiment,strategy,seeds")
+
+
+def test_ones_own_features_are_compared_and_what_is_left_is_taken(tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.arange(30) % 2
+    x = (rng.standard_normal((30, 4)) + y[:, None]).astype(np.float32)
+    np.savez(tmp_path / "mine.npz", x_train=x, y_train=y, x_test=x, y_test=y)
+    words = ("--set", "epochs=3", "--set", "draws=5", "--seeds", 1, "--strategies", "entropy,random")
+    said = invoke("run", "features", "--data", tmp_path / "mine.npz", *words, "--out", tmp_path)
+    assert said.stderr.count("20 points were asked for, but 10 are left: these are asked") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["digit"], "there is no experiment 'digit'; did you mean digits?"),
+        (["digits", "--strategies", "bald,randm"], "there is no strategy 'randm'; did you mean random"),
+        (["digits", "--data", "moon"], "there is no data set 'moon'; did you mean moons?"),
+        (["digits", "--set", "epoch=3"], "there is no setting 'epoch'; did you mean epochs?"),
+        (["digits", "--set", "epochs=x"], "epochs must be a whole number, but is 'x'"),
+        (["features"], "balent run features --data FILE.npz"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(tmp_path, words, said):
+    assert said in invoke("run", *words, "--out", tmp_path / "runs", code=2).stderr
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_directory_that_cannot_be_written_is_one_sentence(tmp_path):
+    (tmp_path / "runs").write_text("a file")
+    said = invoke("run", "moons", *SMALL, "--strategies", "random", "--seeds", 1, "--out", tmp_path / "runs", code=2)
+    assert "cannot be written: Not a directory" in said.stderr
+
+
+def started(*words):
+    command = [sys.executable, "-c", "from balent.cli import app; app()", *map(str, words)]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+
+
+@pytest.mark.parametrize("kill", [signal.SIGINT, signal.SIGKILL])
+def test_stopped_by_ctrl_c_or_killed_it_goes_on_with_resume(tmp_path, kill):
+    words = ("run", "moons", "--strategies", "bald,random", "--seeds", 1, *SMALL, "--set", "epochs=30")
+    with started(*words, "--out", tmp_path / "runs") as process:
+        while not list(tmp_path.rglob("records.jsonl")):
+            time.sleep(0.02)
+            assert process.poll() is None
+        process.send_signal(kill)
+        said = process.communicate()[1]
+    if kill == signal.SIGINT:
+        assert process.returncode == 130
+        assert "Go on with: balent run moons" in said
+        assert said.strip().endswith("--resume")
+    invoke(*words, "--out", tmp_path / "runs", "--resume")
+    invoke(*words, "--out", tmp_path / "whole")
+    assert found(tmp_path / "runs") == found(tmp_path / "whole")
