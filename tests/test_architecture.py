@@ -113,7 +113,9 @@ def test_the_command_line_is_imported_without_torch():
     assert python("-c", f"import sys, balent.cli; print({HEAVY})").strip() == "[]"
 
 
-@pytest.mark.parametrize("words", [["--help"], ["score", "--help"], ["list", "--help"], ["run", "--help"], ["report", "--help"]])
+@pytest.mark.parametrize(
+    "words", [["--help"], ["score", "--help"], ["list", "--help"], ["run", "--help"], ["report", "--help"]]
+)
 def test_help_does_not_wait_for_torch(words):
     script = f"import sys, balent.cli; balent.cli.app({words}, standalone_mode=False); print({HEAVY})"
     said = python("-c", script)

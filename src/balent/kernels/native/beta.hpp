@@ -21,6 +21,8 @@ inline Vec<double> log_gamma_part(Vec<double> x, double j) {
         digamma = digamma * t + kBernoulli[k - 1] / (2 * k);
         entropy = entropy * t + kBernoulli[k - 1] / (2 * k - 1);
     }
+    const Vec<double> part = (e + (j - 0.5)) * log<double>(y) - (e + j) * (0.5 * u + t * digamma) + u * entropy;
+    if (!any<double>(low)) return part;  // the usual case for b and a + b
     Vec<double> product = all<double>(1), slope = zero;
     const Vec<double> z = low ? x : all<double>(kSteps);
 #pragma GCC unroll 10
@@ -29,7 +31,7 @@ inline Vec<double> log_gamma_part(Vec<double> x, double j) {
         product = product * (z + double(step));
     }
     const Vec<double> steps = (z - j) * slope / product - log<double>(product) - double(kSteps);
-    return (e + (j - 0.5)) * log<double>(y) - (e + j) * (0.5 * u + t * digamma) + u * entropy + (low ? steps : zero);
+    return part + (low ? steps : zero);
 }
 
 inline Vec<double> plus_entropy(Vec<double> a, Vec<double> b) {
@@ -68,9 +70,7 @@ bool posterior_range(const Output& m, double* out, double floor, double width, i
         store<double>(last[3], weighted_entropy(load(last[0]), load(last[1]), load(last[2]), floor, width, near));
         for (int k = 0; i + k < end; ++k) out[i + k] = last[3][k];
     }
-    bool any = false;
-    for (int k = 0; k < L; ++k) any |= near[k] != 0;
-    return !any;
+    return !any<double>(near);
 }
 
 }  // namespace

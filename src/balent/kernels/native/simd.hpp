@@ -63,6 +63,12 @@ template <class To, class From> inline To bits(From x) {
     return y;
 }
 
+template <class T> inline bool any(Int<T> mask) {
+    auto found = mask[0];
+    for (int i = 1; i < lanes<T>; ++i) found |= mask[i];
+    return found != 0;
+}
+
 template <class T, class F> inline T fold(Vec<T> v, F both) {
     T x[lanes<T>];
     store<T>(x, v);
