@@ -2,7 +2,7 @@
 
 Writes .npy files of two sizes (the larger one 8 GB by default; --gigabytes says otherwise) into a
 folder that is removed afterwards, scores each in a process of its own, and prints its peak above
-the bare import of balent's parts.
+the bare import of balent's parts (Linux: read from /proc).
 """
 
 import argparse
@@ -15,14 +15,16 @@ import numpy as np
 
 DRAWS, CLASSES = 100, 10
 MEASURE = """
-import resource, sys, time
+import re, sys, time
 from pathlib import Path
 from balent import ranking, reading
-bare = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+def highest():  # kB; of this program alone, not of the one that started it
+    return int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
+bare = highest()
 start = time.perf_counter()
 source = reading.read(Path(sys.argv[1]))
 ranking.Job(source, ("balentacq", "bald")).best(100, lambda n: None)
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+peak = highest()
 print(bare, peak, time.perf_counter() - start)
 """
 
@@ -49,7 +51,7 @@ def main() -> None:
             points = write(path, gigabytes)
             run = subprocess.run([sys.executable, "-c", MEASURE, path], capture_output=True, text=True, check=True)
             bare, peak, seconds = (float(x) for x in run.stdout.split())
-            scale = 1e6 if sys.platform == "darwin" else 1e3
+            scale = 1e3
             print(
                 f"{gigabytes:4.1f} GB, {points:,} points: peak {(peak - bare) / scale:.0f} MB above the bare import "
                 f"({bare / scale:.0f} MB), {seconds:.1f} s"
