@@ -6,7 +6,7 @@ does `bad_row` look again and put it into words.
 
 import difflib
 from collections.abc import Iterable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -45,12 +45,19 @@ def _floating(x: Array) -> Tensor:
     return x.detach()  # a graph of gradients would keep the draws alive
 
 
+class _Memory:
+    """Memory of an array, said to be writeable. One class for all: one each would wait for the collector."""
+
+    def __init__(self, interface: dict[str, Any], owner: np.ndarray) -> None:
+        self.__array_interface__, self.owner = interface, owner
+
+
 def _writeable(x: np.ndarray) -> np.ndarray:
     if x.flags.writeable:
         return x
     pointer, _ = x.__array_interface__["data"]
     interface = {**x.__array_interface__, "data": (pointer, False)}
-    return np.asarray(type("Memory", (), {"__array_interface__": interface, "owner": x})())
+    return np.asarray(_Memory(interface, x))
 
 
 def bad_row(x: Tensor, point: int, draw: int, *, logits: bool, positions: Indices | None = None) -> ValueError:
