@@ -28,7 +28,7 @@ from torch import Tensor, nn
 from balent import MCDropout, acquire, kernels
 from balent.paper.networks import CNNBNN, bayesian_head
 
-DRAWS, K, REPEATS = 100, 25, 3
+DRAWS, K, REPEATS = 100, 25, 5
 FEATURES, CLASSES, P = 2048, 100, 0.2
 NETWORKS = {
     "head": (partial(bayesian_head, FEATURES, CLASSES, P), (FEATURES,)),

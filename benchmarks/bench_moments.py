@@ -25,7 +25,7 @@ from balent.strategies.blocks import blocks
 CLASSES = (10, 100, 1000)
 DRAWS = 100
 ELEMENTS = 40_000_000  # 160 MB of float32: beyond the caches
-REPEATS = 7
+REPEATS = 25
 FOUR = ("balentacq", "bald", "entropy", "mean_sd")
 
 

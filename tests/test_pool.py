@@ -195,3 +195,25 @@ def test_a_stream_numbers_its_points_as_they_come():
     found = list(Stream([np.zeros((2, 3)), np.ones((4, 3)), {"x": torch.ones(1, 3), "label": torch.ones(1)}]).blocks(1))
     assert [at.tolist() for _, at in found] == [[0, 1], [2, 3, 4, 5], [6]]
     assert set(found[2][0]) == {"x"}
+
+
+def test_a_dict_of_arrays_is_a_pool_without_its_labels():
+    pool = as_pool({"input_ids": X, "mask": X.numpy() > 3, "label": Y})
+    batch = pool[torch.tensor([4, 1])]
+    assert len(pool) == 7 and set(batch) == {"input_ids", "mask"}
+    assert_close(batch["input_ids"], X[[4, 1]])
+    assert (batch["mask"] == (X[[4, 1]] > 3).numpy()).all()
+    assert_close(torch.cat([b["input_ids"] for b, _ in pool.blocks(3)]), X)
+
+
+@pytest.mark.parametrize(
+    ("source", "error", "words"),
+    [
+        ({"a": X, "b": X[:3]}, ValueError, "one length, but have {'a': 7, 'b': 3}"),
+        ({"a": X, "b": [1, 2]}, TypeError, "'b' is of type list"),
+        ({"label": Y}, ValueError, "no array"),
+    ],
+)
+def test_a_dict_that_is_no_pool_is_refused(source, error, words):
+    with pytest.raises(error, match=words):
+        as_pool(source)

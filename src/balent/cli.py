@@ -270,14 +270,14 @@ def list_() -> None:
             table.add_row(name, (f.__doc__ or "").splitlines()[0])
         out.print(table)
         others = [name for name in STRATEGIES if name not in MEASURES] + [f"{prefix}:<measure>" for prefix in PREFIXES]
-        out.print(f"\n[bold]strategies[/]  every measure (its top k), {', '.join(others)}", highlight=False)
-        out.print(f"[bold]predictors[/]  {', '.join(PREDICTORS)}", highlight=False)
-        out.print(f"[bold]experiments[/] {', '.join(EXPERIMENTS)}", highlight=False)
-        out.print(f"[bold]data sets[/]   {', '.join(DATASETS)}, or an .npz file", highlight=False)
+        out.print(f"\n[bold]strategies[/]  every measure (its top k), {', '.join(others)}", highlight=False, soft_wrap=True)
+        out.print(f"[bold]predictors[/]  {', '.join(PREDICTORS)}", highlight=False, soft_wrap=True)
+        out.print(f"[bold]experiments[/] {', '.join(EXPERIMENTS)}", highlight=False, soft_wrap=True)
+        out.print(f"[bold]data sets[/]   {', '.join(DATASETS)}, or an .npz file", highlight=False, soft_wrap=True)
         active = kernels.active()
         how = (
             "plain torch (no compiled kernel was built or it is turned off)"
             if active == "torch"
             else f"compiled, {active}"
         )
-        out.print(f"[bold]kernel[/]      {how}", highlight=False)
+        out.print(f"[bold]kernel[/]      {how}", highlight=False, soft_wrap=True)

@@ -1,8 +1,8 @@
 """A pool: anything of points that wait for a label, read in batches, the next one while this one is scored.
 
-Arrays and tensors are sliced; Datasets (torch's or Hugging Face's) and lists are read item by item; a
-DataLoader lends its dataset and how it collates; any other iterable is a stream of batches, read
-once. Labels that come with items, as in (x, y) or {"label": y}, are left out: nothing looks at them here.
+Arrays and tensors, and dicts of them, are sliced; Datasets (torch's or Hugging Face's) and lists are
+read item by item; a DataLoader lends its dataset and how it collates; any other iterable is a stream of
+batches, read once. Labels that come with items, as in (x, y) or {"label": y}, are left out: nothing looks at them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, default_collate
 
 from balent.predictors.inputs import size
+from balent.types import Array
 
 LABELS = ("label", "labels")  # of items that are dicts
 TOGETHER = 256  # items that come one by one
@@ -31,7 +32,9 @@ def as_pool(source: Any) -> "Pool | Stream":
         return (
             Stream(source) if isinstance(source.dataset, IterableDataset) else Pool(source.dataset, source.collate_fn)
         )
-    if hasattr(source, "__getitem__") and hasattr(source, "__len__") and not isinstance(source, Mapping):
+    if isinstance(source, Mapping):
+        return Pool(_columns(source))
+    if hasattr(source, "__getitem__") and hasattr(source, "__len__"):
         return Pool(source)
     if isinstance(source, Iterable):
         return Stream(source)
@@ -48,12 +51,13 @@ class Pool:
     collate: Any = default_collate
 
     def __len__(self) -> int:
-        return len(self.source)
+        return size(self.source)
 
     def __getitem__(self, points: slice | Tensor) -> Any:
+        if isinstance(self.source, Mapping):
+            return {name: _rows(column, points) for name, column in self.source.items()}
         if isinstance(self.source, Tensor | np.ndarray):
-            rows = points if isinstance(points, slice) or isinstance(self.source, Tensor) else points.numpy()
-            return self.source[rows]
+            return _rows(self.source, points)
         at = range(len(self))[points] if isinstance(points, slice) else points.tolist()
         items = [self._item(i) for i in at]
         if self.collate is not default_collate:  # takes items with their labels
@@ -74,6 +78,22 @@ class Pool:
         """Batches in order with their positions; the next is read while this one is used."""
         spans = [torch.arange(i, min(i + points, len(self))) for i in range(0, len(self), points)]
         yield from ahead((self[int(at[0]) : int(at[-1]) + 1], at) for at in spans)
+
+
+def _rows(array: Array, points: slice | Tensor) -> Array:
+    return array[points if isinstance(points, slice) or isinstance(array, Tensor) else points.numpy()]
+
+
+def _columns(source: Mapping[str, Any]) -> dict[str, Array]:
+    """Arrays of one length by name, as models take them that are called with keywords."""
+    columns = unlabelled(source)
+    for name, column in columns.items():
+        if not isinstance(column, Tensor | np.ndarray):
+            raise TypeError(f"a pool by name is made of arrays, but {name!r} is of type {type(column).__name__}")
+    lengths = {name: len(column) for name, column in columns.items()}
+    if len(set(lengths.values())) != 1:
+        raise ValueError(f"the arrays of a pool must have one length, but have {lengths or 'no array'}")
+    return columns
 
 
 def unlabelled(item: Any) -> Any:

@@ -13,8 +13,10 @@ map. Then no draw needs a pass of its own:
 Exact for the given masks, up to the order of additions.
 """
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 import torch
@@ -113,9 +115,9 @@ class Chain:
         else:
             z = F.linear(first.activated(hidden) * scale, first.linear.weight, first.linear.bias)
         for layer, stage in enumerate(later, 1):
-            weight, repeat = _channels_last(stage)
-            scale = masks.kept(layer, z.shape[-1] // repeat, stage.p, positions).to(z.device, z.dtype) / (1 - stage.p)
-            z = F.linear(stage.activated(z) * scale.repeat(1, 1, repeat), weight, stage.linear.bias)
+            weight, places = _channels_last(stage)
+            scale = masks.kept(layer, z.shape[-1] // places, stage.p, positions).to(z.device, z.dtype) / (1 - stage.p)
+            z = F.linear(stage.activated(z) * scale.repeat(1, 1, places), weight, stage.linear.bias)
         return z
 
 
@@ -137,8 +139,8 @@ class Thinned:
         """For each later stage: the units it takes, the weights from them to what the next stage keeps, the bias."""
         thin = []
         for i, stage in enumerate(self.later):
-            weight, repeat = _channels_last(stage)
-            units = kept[i].repeat(repeat).nonzero()[:, 0]
+            weight, places = _channels_last(stage)
+            units = kept[i].repeat(places).nonzero()[:, 0]
             rows = kept[i + 1].nonzero()[:, 0] if i + 1 < len(kept) else torch.arange(len(weight), device=weight.device)
             bias = stage.linear.bias
             thin.append(
@@ -149,29 +151,33 @@ class Thinned:
     def __call__(self, hidden: Tensor) -> Tensor:
         if isinstance(self.first.linear, nn.Conv2d):
             scale = self.kept.to(hidden.dtype) / (1 - self.first.p)
-            parts = [self._rest(convolved(self.first, x, scale, self.later[0].pool())) for x in hidden.split(CONVOLVED)]
-            return torch.cat(parts, 1)
-        return self._rest(self._linear(self.first.activated(hidden)))
+            parts = (convolved(self.first, x, scale, self.later[0].pool()) for x in hidden.split(CONVOLVED))
+            return torch.cat([self._rest(iter(z), len(self.units), z.shape[1]) for z in parts], 1)
+        x, width = self.first.activated(hidden), self.first.linear.weight.shape[0]
+        if self.later:  # one draw at a time: a wide layer of all draws would be large
+            return self._rest(self._linear(x, repeat(x.new_empty(len(x), width))), len(self.units), len(x))
+        z = x.new_empty(len(self.units), len(x), width)
+        deque(self._linear(x, z), maxlen=0)
+        return z
 
-    def _linear(self, x: Tensor) -> Tensor:
-        """The first stage, [draws, batch, out]: all less what is dropped, or only what is kept."""
+    def _linear(self, x: Tensor, into: Iterable[Tensor]) -> Iterator[Tensor]:
+        """The first stage of each draw, [batch, out]: all less what is dropped, or only what is kept."""
         weight, bias = self.first.linear.weight / (1 - self.first.p), self.first.linear.bias
-        z, full = x.new_empty(len(self.units), len(x), len(weight)), F.linear(x, weight, bias)
+        full = F.linear(x, weight, bias) if self.few_dropped else x
         columns, rows = x.t().contiguous(), weight.t().contiguous()
-        for draw, units in zip(z, self.units, strict=True):
+        for draw, units in zip(into, self.units, strict=False):
             chosen, weights = columns.index_select(0, units).t(), rows.index_select(0, units)
             if self.few_dropped:
                 torch.addmm(full, chosen, weights, alpha=-1, out=draw)
             else:
                 torch.mm(chosen, weights, out=draw)
-        return z if self.few_dropped or bias is None else z.add_(bias)
+            yield draw if self.few_dropped or bias is None else draw.add_(bias)
 
-    def _rest(self, z: Tensor) -> Tensor:
+    def _rest(self, first: Iterator[Tensor], draws: int, points: int) -> Tensor:
         """The later stages of each draw."""
-        if not self.later:
-            return z
-        out = z.new_empty(*z.shape[:2], self.later[-1].linear.weight.shape[0])
-        for x, weights, to in zip(z, self.weights, out, strict=True):
+        weight = self.later[-1].linear.weight
+        out = weight.new_empty(draws, points, len(weight))
+        for x, weights, to in zip(first, self.weights, out, strict=True):
             for i, (stage, (units, weight, bias)) in enumerate(zip(self.later, weights, strict=True)):
                 x = stage.activated(x.index_select(1, units) if i == 0 else x)  # later ones are thin already
                 x = x @ weight if bias is None else torch.addmm(bias, x, weight)

@@ -19,6 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from balent.predictors.inputs import copied
 from balent.predictors.masks import Masks
 from balent.types import Indices
 
@@ -191,7 +192,7 @@ def survey(
         return x
 
     with torch.random.fork_rng(devices=[]), controlled(record), _Randomness(others):
-        call(probe, copy.deepcopy(batch))
+        call(probe, copied(batch))
     return found, others
 
 

@@ -3,6 +3,7 @@
 A batch is a tensor, or a dict of tensors for models that are called with keywords (Hugging Face).
 """
 
+import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -76,6 +77,17 @@ def size(batch: Any) -> int:
 def take(batch: Batch, rows: Any) -> Any:
     """Some points of a batch."""
     return {name: value[rows] for name, value in batch.items()} if isinstance(batch, Mapping) else batch[rows]
+
+
+def copied(value: Any) -> Any:
+    """Tensors in any nest as they are now. Of a part of a tensor that part alone: deepcopy would take the whole."""
+    if isinstance(value, Tensor):
+        return value.clone()
+    if type(value) in (list, tuple):
+        return type(value)(copied(item) for item in value)
+    if type(value) is dict:
+        return {name: copied(item) for name, item in value.items()}
+    return copy.deepcopy(value)
 
 
 def fitting(model: nn.Module, batch: Batch) -> Any:

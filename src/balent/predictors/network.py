@@ -22,7 +22,7 @@ from torch import Tensor, fx, nn
 from balent.predictors import dropout
 from balent.predictors.chain import Chain, Stage
 from balent.predictors.dropout import Call, Masked, controlled
-from balent.predictors.inputs import Batch, fitting, logits_of, size, take
+from balent.predictors.inputs import Batch, copied, fitting, logits_of, size, take
 from balent.predictors.last_layer import frozen
 from balent.predictors.masks import Masks
 from balent.types import Indices
@@ -190,7 +190,7 @@ class Plain:
 
     def __call__(self, batch: Batch, masks: Masks, positions: Indices | None) -> Tensor:
         def forward() -> Any:
-            return logits_of(self.module, copy.deepcopy(batch))  # which a network may change in place
+            return logits_of(self.module, copied(batch))  # which a network may change in place
 
         return _each_draw(forward, masks, self.axes, size(batch), positions)
 
@@ -234,7 +234,7 @@ class Split:
         values = _values(self.prefix, batch)
 
         def forward() -> Any:
-            out = self.suffix(*copy.deepcopy(values))
+            out = self.suffix(*copied(values))
             return getattr(out, "logits", out)
 
         return _each_draw(forward, masks, self.axes, size(batch), positions)
@@ -304,7 +304,7 @@ class Replay:
             masked = Masked(masks.part(i, i + 1), self.axes, size(batch), positions)
             wrap = _replayed(deque(tape)) if i else _recorded(tape, masked)
             with _wrapped(self.module, wrap), controlled(masked):
-                draws.append(logits_of(self.module, copy.deepcopy(batch)))
+                draws.append(logits_of(self.module, copied(batch)))
         return _stacked(draws)
 
 
@@ -335,7 +335,7 @@ def _recorded(tape: list[tuple[str, Any]], masked: Masked) -> Wrap:
             start = len(tape)
             out = forward(*args, **kwargs)
             if masked.layer == 0:
-                tape[start:] = [(name, copy.deepcopy(out))]  # before someone changes it in place
+                tape[start:] = [(name, copied(out))]  # before someone changes it in place
             return out
 
         return recorded
@@ -349,7 +349,7 @@ def _replayed(tape: deque[tuple[str, Any]]) -> Wrap:
     def wrap(name: str, forward: Callable[..., Any]) -> Callable[..., Any]:
         def replayed(*args: Any, **kwargs: Any) -> Any:
             if tape and tape[0][0] == name:
-                return copy.deepcopy(tape.popleft()[1])
+                return copied(tape.popleft()[1])
             return forward(*args, **kwargs)
 
         return replayed
@@ -386,5 +386,5 @@ class Fast:
 
 
 def _values(prefix: fx.GraphModule, batch: Batch) -> tuple[Any, ...]:
-    batch = copy.deepcopy(batch)  # which a network may change in place
+    batch = copied(batch)  # which a network may change in place
     return prefix(**batch) if isinstance(batch, Mapping) else prefix(batch)
