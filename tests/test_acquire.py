@@ -371,9 +371,9 @@ def test_auto_over_matched_draws():
 
 def test_jitter_has_the_standard_deviation_of_the_jackknife():
     """Of the scores of 2,000 copies of each of 3 points: their mean is known to 1/√2000 of the error, and their
-    standard deviation to 1/√4000; 4.9 of each.
+    standard deviation to 1/√4000; 4.9 of each. Of 400 draws: the slope and the difference agree where both are small.
     """
-    p = probabilities(3, 40, 3)
+    p = probabilities(3, 400, 3)
     error, pool = jackknife(Moments.groups(p, 10), balance), Draws(p.repeat_interleave(2000, 0))
     picks = Jitter(balance)(pool, np.arange(6000), 6000, generator=Generator().manual_seed(0))
     noisy = picks.scores[picks.indices.argsort()].view(3, 2000)
