@@ -1,11 +1,16 @@
-"""Data sets with all labels known, for experiments: what is in the pool, and what tests the result.
+"""Data sets by name: what is in the pool, and what tests the result.
 
-To add one, write a function that returns `Data` and put it into DATASETS. Splits are fixed: a point
-is in the test set because of a hash of its position, whatever seed a run has.
+To add one, write a function that returns `Data` and put it into DATASETS, or into PUBLISHED if it is
+read from the user's folder with data. Splits are fixed: a point is in the test set because of a hash of its
+position or its name, whatever seed a run has.
 """
 
+import os
+import re
+import warnings
+import zipfile
+import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,20 +19,17 @@ from torch import Tensor
 
 from balent import checks
 from balent.kernels.hashing import mixed, uniform
+from balent.learning.data import cifar, idx, svhn, tinyimagenet
+from balent.learning.data import folder as folders
+from balent.learning.data.contents import Data, all_labelled, image_of, redundant
+from balent.learning.data.files import folder_of
+from balent.learning.data.table import READERS, table
+
+__all__ = ["DATASETS", "PUBLISHED", "Data", "all_labelled", "known", "load", "redundant"]
 
 ARRAYS = ("x_train", "y_train", "x_test", "y_test")
-
-
-@dataclass(frozen=True, eq=False)
-class Data:
-    """A pool with labels that an experiment may buy, and a test set that decides nothing."""
-
-    x_train: Tensor
-    y_train: Tensor
-    x_test: Tensor
-    y_test: Tensor
-    classes: int
-    image: tuple[int, int, int] | None = None  # channels, height, width, where points are images in [0, 1]
+FEATURES = "-features"  # mnist-features is mnist-features.npz in the folder with data
+TIMES = re.compile(r"(\d+)x(.+)")  # 3xmnist is mnist three times over
 
 
 def digits() -> Data:
@@ -59,7 +61,7 @@ def from_file(path: Path) -> Data:
     try:
         with np.load(path, allow_pickle=False) as file:
             found = {name: file[name] for name in file.files}
-    except ValueError as error:
+    except (ValueError, zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise ValueError(f"{path} cannot be read as an .npz of arrays: {error}") from None
     missing = [name for name in ARRAYS if name not in found]
     if missing:
@@ -70,17 +72,86 @@ def from_file(path: Path) -> Data:
         if len(x) != len(y) or len(x) == 0:
             raise ValueError(f"{path}: x_{part} has {len(x)} points and y_{part} has {len(y)} labels; they must agree")
     classes = int(torch.cat([y_train, y_test]).max()) + 1
-    return Data(x_train, y_train, x_test, y_test, classes, _image(x_train))
+    return Data(x_train, y_train, x_test, y_test, classes, image_of(x_train))
 
 
 DATASETS: dict[str, Callable[[], Data]] = {"digits": digits, "moons": moons}
+PUBLISHED: dict[str, Callable[[Path], Data]] = {
+    "mnist": idx.MNIST,
+    "fashion-mnist": idx.FASHION_MNIST,
+    "kmnist": idx.KMNIST,
+    "cifar10": cifar.CIFAR10,
+    "cifar100": cifar.CIFAR100,
+    "svhn": svhn.svhn,
+    "tinyimagenet": tinyimagenet.tinyimagenet,
+}
 
 
-def load(name: str) -> Data:
-    """A data set by name, or from a file that ends in .npz."""
+def load(
+    name: str,
+    folder: str | os.PathLike[str] | None = None,
+    *,
+    size: int | None = None,
+    skip_bad: bool = False,
+    say: Callable[[str], None] = warnings.warn,
+) -> Data:
+    """A data set by name, or from a file or folder. `docs/data.md` has all that a name can be.
+
+    `folder` is where published sets and `<name>-features.npz` lie; without it, the environment's BALENT_DATA.
+    `size` is that of images in a folder, in pixels; `skip_bad` leaves out those that cannot be read. What a person
+    should know of how it was read is said, and stands in `.notes`.
+    """
+    times, of = _times(name)
+    if not _is_known(of) and Path(of).is_dir():
+        data = folders.folder(Path(of), size, skip_bad)
+    elif size is not None or skip_bad:
+        raise ValueError(f"size and skip_bad are for folders of images, and {name} is none")
+    else:
+        data = _found(of, folder)
+    data = redundant(data, times)
+    for note in data.notes:
+        say(note)
+    return data
+
+
+def known(name: str) -> None:
+    """An error if there can be no such data set; whether the files of a known one are there is not asked."""
+    _, of = _times(name)
+    if not _is_known(of) and not of.endswith((".npz", *READERS)) and not Path(of).is_dir():
+        near = checks.nearest(of, (*DATASETS, *PUBLISHED))
+        raise ValueError(f"there is no data set {of!r}, and no folder or file of that name; {near}")
+
+
+def _is_known(name: str) -> bool:
+    return name in DATASETS or name.removesuffix(FEATURES) in PUBLISHED
+
+
+def _times(name: str) -> tuple[int, str]:
+    match = TIMES.fullmatch(name)
+    return (int(match[1]), match[2]) if match and not Path(name).exists() else (1, name)
+
+
+def _found(name: str, folder: str | os.PathLike[str] | None) -> Data:
+    known(name)
     if name.endswith(".npz"):
         return from_file(Path(name))
-    return checks.lookup(DATASETS, name, "data set")()
+    if name.endswith((*READERS,)):
+        return table(Path(name))
+    if name in DATASETS:
+        return DATASETS[name]()
+    place = folder_of(name, folder)
+    return PUBLISHED[name](place) if name in PUBLISHED else features(name, place)
+
+
+def features(name: str, folder: Path) -> Data:
+    """Features of a data set, as `balent embed` writes them: <name>.npz in the folder with data."""
+    path = folder / f"{name}.npz"
+    if not path.exists():
+        of = name.removesuffix(FEATURES)
+        raise FileNotFoundError(
+            f"there is no {path}: an .npz with {', '.join(ARRAYS)}; make it with balent embed {of}, or put it there"
+        )
+    return from_file(path)
 
 
 def split(
@@ -107,10 +178,3 @@ def _labels(path: Path, name: str, array: np.ndarray) -> Tensor:
     if array.dtype.kind not in "iu" or array.ndim != 1 or (len(array) and array.min() < 0):
         raise ValueError(f"{path}: {name} must be whole numbers 0..classes-1, but is {array.dtype} {array.shape}")
     return torch.from_numpy(array.astype(np.int64))
-
-
-def _image(x: Tensor) -> tuple[int, int, int] | None:
-    """Images have three axes, the first of one or three channels, and values from 0 to 1."""
-    shape = tuple(x.shape[1:])
-    is_image = len(shape) == 3 and shape[0] in (1, 3) and float(x.min()) >= 0 and float(x.max()) <= 1
-    return (shape[0], shape[1], shape[2]) if is_image else None

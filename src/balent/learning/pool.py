@@ -1,8 +1,9 @@
 """A pool: anything of points that wait for a label, read in batches, the next one while this one is scored.
 
-Arrays and tensors, and dicts of them, are sliced; Datasets (torch's or Hugging Face's) and lists are
-read item by item; a DataLoader lends its dataset and how it collates; any other iterable is a stream of
-batches, read once. Labels that come with items, as in (x, y) or {"label": y}, are left out: nothing looks at them.
+Arrays and tensors, dicts of them, images kept as bytes and pools several times over are sliced; Datasets
+(torch's or Hugging Face's) and lists are read item by item; a DataLoader lends its dataset and how it
+collates; any other iterable is a stream of batches, read once. Labels that come with items, as in (x, y) or
+{"label": y}, are left out: nothing looks at them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,6 +16,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, default_collate
 
+from balent.learning.data.views import Images, Repeated
 from balent.predictors.inputs import size
 from balent.types import Array
 
@@ -56,6 +58,8 @@ class Pool:
     def __getitem__(self, points: slice | Tensor) -> Any:
         if isinstance(self.source, Mapping):
             return {name: _rows(column, points) for name, column in self.source.items()}
+        if isinstance(self.source, Images | Repeated):
+            return self.source[points]
         if isinstance(self.source, Tensor | np.ndarray):
             return _rows(self.source, points)
         at = range(len(self))[points] if isinstance(points, slice) else points.tolist()

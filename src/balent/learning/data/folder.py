@@ -1,0 +1,133 @@
+"""A folder of images: a folder for each class, or a labels.csv beside them; some may wait for a label.
+
+    photos/train/cat/1.jpg   photos/test/dog/7.png     classes are folders; test/ may be left out, train/ too
+    photos/1.jpg  photos/labels.csv                    columns file, label and perhaps split (train or test)
+
+Images in no class folder, in one called `unlabelled`, or without a label in the table are the pool's unlabelled points.
+"""
+
+import csv
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from balent.learning.data import labels, pictures
+from balent.learning.data.cache import Decoded, Part, cached
+from balent.learning.data.contents import Data
+from balent.learning.data.pictures import Picture, Shape, Tally
+
+ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
+TABLE = "labels.csv"
+NOBODY = ("unlabelled", "unlabeled")
+FILE, LABEL, SPLIT = ("file", "filename", "image", "path"), ("label", "class", "target"), ("split", "part", "set")
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Images of a folder in the order of their names, their labels, and which of them test (None: nobody says)."""
+
+    folder: Path
+    files: list[str]
+    words: list[str | None]
+    tests: np.ndarray | None
+
+    def where(self, i: int) -> str:
+        return f"{self.folder / self.files[i]}"
+
+
+def folder(place: Path, size: int | None = None, skip_bad: bool = False) -> Data:
+    """Images of one size: their own, or `size` × `size` pixels around the centre. All others are converted."""
+    files = sorted(images(place))
+    if not files:
+        raise ValueError(f"{place} has no images; they end in {', '.join(ENDINGS)}")
+    listing = from_table(place, files) if (place / TABLE).exists() else from_folders(place, files)
+    stamped = [place / name for name in files] + ([place / TABLE] if (place / TABLE).exists() else [])
+    settings = (size, skip_bad)
+    return cached(place.resolve().name, place, stamped, lambda: decoded(listing, size, skip_bad), settings)
+
+
+def images(place: Path, below: str = "") -> Iterator[str]:
+    """Image files below a folder; hidden ones, like the cache, are left out."""
+    with os.scandir(place / below) as entries:
+        for entry in entries:
+            name = f"{below}/{entry.name}" if below else entry.name
+            if entry.name.startswith("."):
+                continue
+            if entry.is_dir():
+                yield from images(place, name)
+            elif entry.name.lower().endswith(ENDINGS):
+                yield name
+
+
+def from_folders(place: Path, files: list[str]) -> Listing:
+    """Labels are the folders that images lie in, below train/ and test/ if there are such."""
+    paths = [name.split("/") for name in files]
+    has_parts = any(path[0].lower() in labels.TRAIN + labels.TEST for path in paths if len(path) > 1)
+    words: list[str | None] = []
+    for path in paths:
+        inside = path[1:] if has_parts and path[0].lower() in labels.TRAIN + labels.TEST else path
+        words.append(None if len(inside) < 2 or inside[0].lower() in NOBODY else inside[0])
+    tests = np.array([has_parts and len(path) > 1 and path[0].lower() in labels.TEST for path in paths], bool)
+    return Listing(place, files, words, tests if tests.any() else None)
+
+
+def from_table(place: Path, files: list[str]) -> Listing:
+    """Labels from labels.csv; images that it does not name have none."""
+    path = place / TABLE
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        rows = csv.DictReader(file)
+        try:
+            columns = [_column(path, rows.fieldnames or (), names) for names in (FILE, LABEL)]
+            split = next((name for name in rows.fieldnames or () if name.strip().lower() in SPLIT), None)
+            found = [(rows.line_num, row) for row in rows]
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise ValueError(f"{path} cannot be read as CSV: {error}") from None
+    position = {name: i for i, name in enumerate(files)}
+    words = labels.as_words([row[columns[1]] for _, row in found], lambda i: f"{path}, line {found[i][0]},")
+    of: dict[int, tuple[str | None, str]] = {}
+    for (line, row), word in zip(found, words, strict=True):
+        name = Path(row[columns[0]] or "").as_posix()
+        if name not in position:
+            raise ValueError(f"{path}, line {line}, names {name!r}, but there is no such image in {place}")
+        if position[name] in of:
+            raise ValueError(f"{path}, line {line}, names {name!r}, as a line before did; one label an image")
+        of[position[name]] = (word, (row[split] or "") if split else "train")
+    said = [of.get(i, (None, "train")) for i in range(len(files))]
+    tests = labels.parts([part for _, part in said], lambda i: f"{path} at {files[i]}") if split else None
+    return Listing(place, files, [word for word, _ in said], tests)
+
+
+def _column(path: Path, came: Sequence[str], names: tuple[str, ...]) -> str:
+    for name in came:
+        if name.strip().lower() in names:
+            return name
+    raise ValueError(f"{path} must have a column {' or '.join(names)}, but has {', '.join(came) or 'none'}")
+
+
+def decoded(listing: Listing, size: int | None, skip_bad: bool) -> Decoded:
+    tally, notes = Tally(skip_bad), []
+    tests = listing.tests
+    if tests is None:
+        tests, note = labels.held_out(listing.words, listing.files)
+        notes.append(note)
+    names = labels.class_names(word for word, test in zip(listing.words, tests, strict=True) if not test)
+    for i in np.flatnonzero(tests):
+        labels.check_test(listing.words[i : i + 1], names, lambda _, i=i: listing.where(i))  # type: ignore[misc]
+    shape = pictures.survey([_picture(listing, i) for i in range(len(listing.files))], size, tally)
+    train, test = (_part(listing, np.flatnonzero(chosen), names, shape, tally) for chosen in (~tests, tests))
+    waiting = sum(word is None for word in listing.words)
+    notes += [f"{waiting} of {len(listing.words)} images have no label"] if waiting else []
+    return Decoded(train, test, names, lambda: [*notes, *tally.notes()])
+
+
+def _part(listing: Listing, at: np.ndarray, names: tuple[str, ...], shape: Shape, tally: Tally) -> Part:
+    y = labels.numbered([listing.words[i] for i in at], names)
+    return Part(len(at), shape, pictures.blocks([_picture(listing, i) for i in at], y, shape, tally))
+
+
+def _picture(listing: Listing, i: int) -> Picture:
+    path = listing.folder / listing.files[i]
+    return Picture(listing.files[i], lambda: path.open("rb"))

@@ -1,0 +1,106 @@
+"""Labels as people write them, as numbers: class names or whole numbers, and nothing where nobody has said yet.
+
+Classes are the different labels of the pool, numbers in the order of their values and names in that of
+the alphabet. A test set has no class of its own: nothing could be learnt about it.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+
+from balent.learning.data.contents import UNLABELLED
+
+HELD_OUT = 5  # one in so many tests
+TRAIN, TEST = ("train", "training", "pool"), ("test", "testing", "val", "valid", "validation")  # names of parts
+
+Label = str | int | float | None
+Where = Callable[[int], str]  # where the i-th label stands, for people
+
+
+def as_words(labels: Iterable[Label], where: Where) -> list[str | None]:
+    """Each label as a word; None where it is empty. What is neither a name nor a whole number is refused.
+
+    >>> as_words(["cat", " dog ", ""], str), as_words([1.0, 2, None], str)
+    (['cat', 'dog', None], ['1', '2', None])
+    """
+    words = [_word(label, i, where) for i, label in enumerate(labels)]
+    numbers = [i for i, word in enumerate(words) if word is not None and _is_number(word)]
+    if not numbers:
+        return words
+    for i, word in enumerate(words):
+        if word is not None and not _is_number(word):
+            first = numbers[0]
+            raise ValueError(
+                f"labels must be whole numbers or class names, not both, but {where(i)} has {word!r} and "
+                f"{where(first)} has {words[first]!r}"
+            )
+        if word is not None and not (float(word).is_integer() and float(word) >= 0):
+            raise ValueError(
+                f"labels must be whole numbers 0, 1, … or class names, but {where(i)} has {word!r}; leave it empty "
+                "where nobody has said yet"
+            )
+    return [None if word is None else str(int(float(word))) for word in words]
+
+
+def _word(label: Label, i: int, where: Where) -> str | None:
+    if label is None or label != label:  # NaN, as tables write nothing
+        return None
+    if isinstance(label, bool) or not isinstance(label, str | int | float | np.integer | np.floating):
+        raise ValueError(f"labels must be whole numbers or class names, but {where(i)} has {label!r}")
+    return str(label).strip() or None
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def class_names(words: Iterable[str | None]) -> tuple[str, ...]:
+    """The different labels, in order."""
+    found = {word for word in words if word is not None}
+    return tuple(sorted(found, key=int) if all(word.isdecimal() for word in found) else sorted(found))
+
+
+def numbered(words: Sequence[str | None], names: tuple[str, ...]) -> np.ndarray:
+    at = {name: i for i, name in enumerate(names)}
+    return np.array([UNLABELLED if word is None else at[word] for word in words], np.int64)
+
+
+def check_test(words: Sequence[str | None], names: tuple[str, ...], where: Where) -> None:
+    """Every point of a test set has a label, and one that occurs in the pool."""
+    for i, word in enumerate(words):
+        if word is None:
+            raise ValueError(f"a test set needs labels, but {where(i)} has none; move it to the training part")
+        if word not in names:
+            raise ValueError(
+                f"class {word!r} of {where(i)} in the test set does not occur in the training part; classes there are "
+                f"{', '.join(names[:10])}{', …' if len(names) > 10 else ''}"
+            )
+
+
+def parts(words: Sequence[str], where: Where) -> np.ndarray:
+    """Which points test, from a column that says train or test."""
+    for i, word in enumerate(words):
+        if word.strip().lower() not in TRAIN + TEST:
+            raise ValueError(f"a split is train or test, but {where(i)} has {word!r}")
+    return np.array([word.strip().lower() in TEST for word in words], bool)
+
+
+def held_out(words: Sequence[str | None], keys: Sequence[str]) -> tuple[np.ndarray, str]:
+    """One in five of the labelled points of each class tests: those whose keys have the smallest hashes. And a note."""
+    of_class: dict[str, list[tuple[bytes, int]]] = {}
+    for i, (word, key) in enumerate(zip(words, keys, strict=True)):
+        if word is not None:
+            digest = hashlib.sha256(key.encode("utf-8", "surrogateescape")).digest()
+            of_class.setdefault(word, []).append((digest, i))
+    tests = np.zeros(len(words), bool)
+    for members in of_class.values():
+        tests[[i for _, i in sorted(members)[: len(members) // HELD_OUT]]] = True
+    return tests, (
+        f"there is no test part: one in {HELD_OUT} labelled points of each class is held out ({int(tests.sum())} of "
+        f"{len(words)}), always the same ones"
+    )

@@ -1,0 +1,109 @@
+"""TinyImageNet (Stanford CS231n, 2015): 200 classes of 500 images, 64 × 64 pixels; zipped or unpacked.
+
+Its test labels were never published, so the 10,000 validation images test, as everywhere. Classes are in
+the order of their WordNet ids, and named by them.
+"""
+
+import io
+import zipfile
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+
+from balent.learning.data.cache import Decoded, Part, cached
+from balent.learning.data.contents import Data
+from balent.learning.data.files import Known, Source
+from balent.learning.data.pictures import Picture, Tally, blocks
+
+SOURCE = Source(
+    "tinyimagenet",
+    "http://cs231n.stanford.edu/tiny-imagenet-200.zip",
+    ("tinyimagenet", "tiny-imagenet", "TinyImageNet"),
+)
+ARCHIVE, FOLDER = "tiny-imagenet-200.zip", "tiny-imagenet-200"
+KNOWN = Known("90528d7ca1a48142e341f4ef8d21d0de", 248_100_043)
+SHAPE = (3, 64, 64)
+ANNOTATIONS = "val/val_annotations.txt"
+
+
+@dataclass(frozen=True)
+class Tree:
+    """The files of the set, by their paths below tiny-imagenet-200, in an archive or a folder."""
+
+    where: Path
+    files: list[str]  # sorted
+    read: Callable[[str], bytes]
+
+    def picture(self, name: str) -> Picture:
+        return Picture(f"{self.where}/{name}", lambda: io.BytesIO(self.read(name)))
+
+
+def tinyimagenet(folder: Path) -> Data:
+    found = SOURCE.find(folder, [FOLDER])
+    if found is not None and found.is_dir():
+        tree = unpacked(found)
+        stamped = [found / name for name in tree.files]
+        return cached("tinyimagenet", folder, stamped, lambda: decoded(tree, []))
+    packed = SOURCE.find(folder, [ARCHIVE])
+    if packed is None:
+        raise SOURCE.missing(folder, [ARCHIVE])
+    return cached("tinyimagenet", folder, [packed], lambda: _from_archive(packed))
+
+
+def unpacked(place: Path) -> Tree:
+    names = sorted(path.relative_to(place).as_posix() for part in ("train", "val") for path in _files(place / part))
+    return Tree(place, names, lambda name: (place / name).read_bytes())
+
+
+def _files(place: Path) -> list[Path]:
+    return [path for path in place.rglob("*") if path.is_file()]
+
+
+def _from_archive(path: Path) -> Decoded:
+    try:
+        archive = zipfile.ZipFile(path)
+        below = {PurePosixPath(*PurePosixPath(name).parts[1:]).as_posix(): name for name in archive.namelist()}
+        names = sorted(name for name in below if name.startswith(("train/", "val/")) and not below[name].endswith("/"))
+        tree = Tree(path, names, lambda name: archive.read(below[name]))
+        return decoded(tree, SOURCE.checked(path, KNOWN))
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise SOURCE.damaged(path, error, KNOWN) from None
+
+
+def decoded(tree: Tree, notes: list[str]) -> Decoded:
+    train = [name for name in tree.files if name.startswith("train/") and name.endswith(".JPEG")]
+    wnids = [name.split("/")[1] for name in train]
+    names = tuple(sorted(set(wnids)))
+    val, truth = _annotated(tree, names)
+    number = {name: i for i, name in enumerate(names)}
+    tally = Tally(else_do=f"or get the set again from {SOURCE.address}")
+    pool = _part(tree, train, [number[wnid] for wnid in wnids], tally)
+    test = _part(tree, val, [number[wnid] for wnid in truth], tally)
+
+    def said() -> list[str]:
+        tally.check()  # that some images are grey is so in the published set, and not worth a word
+        return notes
+
+    return Decoded(pool, test, names, said)
+
+
+def _part(tree: Tree, files: list[str], labels: list[int], tally: Tally) -> Part:
+    pictures = [tree.picture(name) for name in files]
+    return Part(len(files), SHAPE, blocks(pictures, np.array(labels, np.int64), SHAPE, tally))
+
+
+def _annotated(tree: Tree, names: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    """Validation images and their classes."""
+    files = set(tree.files)
+    if ANNOTATIONS not in files:
+        raise SOURCE.damaged(tree.where, f"it has no {ANNOTATIONS}")
+    rows = [line.split("\t") for line in tree.read(ANNOTATIONS).decode("ascii", "replace").splitlines() if line]
+    for number, row in enumerate(rows, 1):
+        if len(row) < 2 or f"val/images/{row[0]}" not in files:
+            raise SOURCE.damaged(tree.where, f"line {number} of {ANNOTATIONS} names no image of val/images: {row[0]!r}")
+        if row[1] not in names:
+            raise SOURCE.damaged(tree.where, f"class {row[1]!r} of {row[0]} does not occur in train")
+    return [f"val/images/{row[0]}" for row in rows], [row[1] for row in rows]
