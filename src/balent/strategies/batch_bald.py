@@ -1,0 +1,154 @@
+"""BatchBALD (Kirsch et al., 2019): the batch whose labels together tell most of the functions.
+
+    BatchBALD(x_1..x_b) = I(Y_1..Y_b; ω) = H(Y_1..Y_b) - Σ_i E_ω H(Y_i | ω)
+
+It grows with every point, by less the more are there (it is submodular), so taking the point of the largest gain,
+one after the other, reaches 1 - 1/e of the best batch. And gains only shrink: the last gain computed of a point,
+at first its BALD, bounds its next one from above. Points are tried in the order of these bounds until none
+can beat the best (Minoux, 1978), so most are never looked at after the first pass.
+
+M draws tell log M nats at most. As the gains add up to that, what is left is noise of the draws: draw more.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Generator, Tensor
+
+from balent import checks
+from balent.measures import bald
+from balent.strategies import joint
+from balent.strategies.blocks import blocks
+from balent.strategies.configurations import Configurations
+from balent.types import Batches, Draws, Indices, Picks, Pool, Sampled
+
+FEWEST, MOST = 32, 256  # candidates that are tried together
+TOGETHER = 1 << 22  # configurations times classes of candidates that are tried together
+NUMBER = 8  # bytes, of float32 half
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a batch is found: for so many picks exactly, then from so many configurations; `str` says it in words."""
+
+    exact: int  # picks whose gains are exact, at least
+    samples: int  # configurations of labels, at most
+    kept: int  # candidates whose draws are kept in memory
+    k: int
+
+    def __str__(self) -> str:
+        configurations = f"{self.samples:,} configurations of labels"
+        if self.exact >= self.k:
+            how = f"exact: the gains of all {self.k} picks take no more than {configurations}"
+        else:
+            how = f"exact for the first {self.exact} of {self.k} picks, then {configurations}, the likely and a sample"
+        return f"{how}; draws of up to {self.kept:,} candidates in memory"
+
+
+@dataclass(frozen=True)
+class BatchBALD:
+    """k points one after the other, each of the largest gain in I(labels; ω); scores are the gains.
+
+    `samples`: configurations of labels that are looked at: all while there are no more, then so many of them, those
+    that are likely and a sample of the rest (unbiased). `memory`: bytes for configurations and for draws of
+    candidates; less of it means fewer of both. From where configurations are sampled, bounds hold up to the error of
+    that: a pick may miss one that is better by as little.
+
+    Needs functions shared by the pool (masks="shared") and a pool that can be read again. Time: one pass over the pool
+    for BALD, then 2·samples·M·C operations a candidate tried, some dozens a pick where points differ. Memory:
+    `memory`, and 16 bytes a point. Random: only the sample of configurations.
+    """
+
+    samples: int = 4096
+    memory: int = 1 << 28
+
+    def __post_init__(self) -> None:
+        if self.samples < 1:
+            raise ValueError(f"samples must be a positive number of configurations, but is {self.samples}")
+
+    def plan(self, k: int, draws: int, classes: int) -> Plan:
+        """Half of the memory is for configurations, half for candidates.
+
+        >>> print(BatchBALD().plan(10, draws=100, classes=10))
+        exact for the first 4 of 10 picks, then 4,096 configurations of labels, the likely and a sample; \
+draws of up to 16,777 candidates in memory
+        """
+        each, candidate = NUMBER * (3 * draws + 4 * classes), NUMBER * draws * classes
+        samples, kept = min(self.samples, self.memory // 2 // each), self.memory // 2 // candidate
+        if min(samples, kept) < 1:
+            raise ValueError(
+                f"memory for one configuration and one candidate is {2 * max(each, candidate):,} bytes with {draws} "
+                f"draws of {classes} classes, but {self.memory:,} are allowed; allow more, or draw fewer functions"
+            )
+        exact = 1
+        while exact < k and classes**exact <= samples:
+            exact += 1
+        return Plan(exact, samples, kept, k)
+
+    def __call__(self, sampled: Sampled, pool: Pool | Batches, k: int, *, generator: Generator) -> Picks:
+        joint.check(sampled, pool, k, "batch_bald")
+        one = joint.draws_at(sampled, pool, torch.tensor([0]))
+        _, draws, classes = one.shape
+        plan = self.plan(k, draws, classes)
+        shelf, labels = Shelf(sampled, pool, classes, plan.kept), Configurations.before_any(draws, one.dtype)
+        bounds = single_gains(sampled, pool)
+        picks: list[tuple[int, float]] = []
+        while True:
+            picks.append(best(bounds, labels, shelf))
+            if len(picks) == k:
+                indices, gains = zip(*picks, strict=True)
+                return Picks(torch.tensor(indices), torch.tensor(gains, dtype=torch.float64))
+            chosen = picks[-1][0]
+            bounds[chosen] = -torch.inf
+            labels = labels.extended(shelf[torch.tensor([chosen])][0], plan.samples, generator)
+
+
+def single_gains(sampled: Sampled, pool: Any) -> Tensor:
+    """BALD of every point, in the order of positions."""
+    found = [(bald(sampled.moments(batch, positions)).cpu(), positions) for batch, positions in blocks(sampled, pool)]
+    scores, positions = (torch.cat(column) for column in zip(*found, strict=True))
+    checks.no_nan(scores, positions)
+    return scores[positions.argsort()]
+
+
+def best(bounds: Tensor, labels: Configurations, shelf: "Shelf") -> tuple[int, float]:
+    """The point of the largest gain and that gain, the first of those that tie; `bounds` become the gains computed."""
+    waiting = bounds.argsort(descending=True, stable=True)
+    waiting = waiting[bounds[waiting] > -torch.inf]
+    size, tried = group_size(len(labels), shelf), waiting[:0]
+    while len(waiting):
+        group, waiting = waiting[:size], waiting[size:]
+        bounds[group] = labels.gains(shelf[group])
+        tried = torch.cat([tried, group])
+        gain = bounds[tried].max()
+        first = tried[bounds[tried] >= gain - labels.rounding].min()
+        could_win, could_tie = bounds[waiting] > gain + labels.rounding, bounds[waiting] >= gain - labels.rounding
+        waiting = waiting[could_win | (could_tie & (waiting < first))]
+    return int(first), float(bounds[first])
+
+
+def group_size(configurations: int, shelf: "Shelf") -> int:
+    """Candidates to try together: many while that is cheap. The blocks of the pool must not decide who is tried."""
+    cheap = TOGETHER // (configurations * shelf.classes)
+    return min(shelf.capacity, max(FEWEST, min(MOST, cheap)))
+
+
+class Shelf:
+    """Draws of candidates. Those used last are kept, as many as fit; others are read again when they are needed."""
+
+    def __init__(self, sampled: Sampled, pool: Any, classes: int, capacity: int) -> None:
+        self.sampled, self.pool, self.classes, self.capacity = sampled, pool, classes, capacity
+        self._kept: dict[int, Tensor] = {}
+
+    def __getitem__(self, positions: Indices) -> Draws:
+        wanted = positions.tolist()
+        missing = sorted(i for i in wanted if i not in self._kept)
+        if missing:
+            found = joint.draws_at(self.sampled, self.pool, torch.tensor(missing))
+            self._kept |= {i: draws.clone() for i, draws in zip(missing, found, strict=True)}  # no views of all of them
+        for i in wanted:
+            self._kept[i] = self._kept.pop(i)  # to the end: used last
+        for i in list(self._kept)[: max(0, len(self._kept) - self.capacity)]:
+            del self._kept[i]
+        return torch.stack([self._kept[i] for i in wanted])
