@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_up import run
 
-from balent.report.compare import interval, level, t975, versus
+from balent.report.compare import ending, interval, level, t975, versus
 from balent.report.curves import Curve, curve, labels_needed, rising
 from balent.report.load import Run, groups
 from balent.report.sentence import sentence
@@ -129,7 +129,10 @@ def test_the_sentence_by_hand():
     c = versus(
         "balentacq", [straight("balentacq", s, 2) for s in range(3)], [straight("random", s, 1) for s in range(3)]
     )
-    assert sentence(c) == "BalEntAcq needs 50 % fewer labels than random to reach 77 % (95 % CI 50–50 %, 3 seeds)"
+    assert sentence(c) == (
+        "BalEntAcq needs 50 % fewer labels than random to reach 77 % (95 % CI 50–50 %, 3 seeds); "
+        "with 400 labels it is 15.0 points more accurate (95 % CI 15.0–15.0)"
+    )
 
 
 def test_a_clear_win():
@@ -180,7 +183,8 @@ def test_a_strategy_that_does_not_get_there_is_compared_lower_and_said_to_be():
     said = sentence(c)
     assert "Entropy needs 2" in said
     assert "% more labels than random" in said
-    assert said.endswith("which random reaches, it does not reach with 400 labels in 4 of 4 seeds")
+    assert "which random reaches, it does not reach with 400 labels in 4 of 4 seeds" in said
+    assert re.search(r"; with 400 labels it is \d\d\.\d points less accurate \(95 % CI \d\d\.\d–\d\d\.\d\)$", said)
 
 
 def test_a_strategy_that_never_moves_is_censored():
@@ -214,3 +218,19 @@ def test_random_that_does_not_improve_gives_no_level():
 def test_strategies_are_in_order_with_random_last():
     (group,) = groups([run(), run("entropy"), run("bald")])
     assert list(group.strategies) == ["bald", "entropy", "random"]
+
+
+def test_the_ending_is_the_paired_gain_at_the_last_common_count():
+    """Gains of 0.1 and 0.2: mean 0.15, and t₁ · sd / √2 = 12.7062 · 0.05."""
+    ends = [(0.7, 0.6), (0.8, 0.6)]
+    pairs = [(ended(own, 40), ended(other, 30)) for own, other in ends]
+    found = ending(pairs)
+    assert found.labels == 30
+    assert (found.gain, found.low, found.high) == pytest.approx((0.15, 0.15 - 0.63531, 0.15 + 0.63531), abs=1e-5)
+    assert ending(pairs[:1]) is None
+
+
+def ended(accuracy, labels):
+    """A run of 10 labels and more that has this accuracy throughout."""
+    rounds = [{"labels": n, "accuracy": accuracy} for n in (10, labels)]
+    return Run("digits", "balentacq", 0, tuple(rounds), Path("records.jsonl"))

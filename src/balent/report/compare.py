@@ -28,6 +28,16 @@ GAIN = 0.9  # of what random gains: nearer to its end the curve is flat, and lab
 
 
 @dataclass(frozen=True)
+class Ending:
+    """Accuracy gained on random by the last label count that both have, seed by seed, with its 95 % interval."""
+
+    labels: float
+    gain: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
 class Comparison:
     """A strategy against random. Shares are of random's labels; positive is saved, negative is needed on top."""
 
@@ -40,6 +50,7 @@ class Comparison:
     unreached: float | None = None  # the level that random reaches and the strategy does not in some seed
     censored: int = 0  # in how many seeds it does not
     budget: float = np.nan  # with how many labels it does not
+    ending: Ending | None = None  # None for one seed
 
     @property
     def verdict(self) -> str:
@@ -99,17 +110,27 @@ def versus(name: str, runs: Sequence[Run], baseline: Sequence[Run]) -> Compariso
     pairs = [(run, partner[run.seed]) for run in runs if run.seed in partner]
     goal = level(baseline)
     if not pairs or goal is None:
-        return Comparison(name, len(pairs))
+        return Comparison(name, len(pairs), ending=ending(pairs))
     missed = [run for run, _ in pairs if not np.isfinite(_needed(run, goal))]
     common = level([run for pair in pairs for run in pair]) if missed else goal
     tail = (goal, len(missed), float(min(run.labels[-1] for run in missed))) if missed else (None, 0, np.nan)
     if common is None:
-        return Comparison(name, len(pairs), None, None, None, None, *tail)
+        return Comparison(name, len(pairs), None, None, None, None, *tail, ending(pairs))
     logs = np.log([_needed(run, common) / _needed(other, common) for run, other in pairs])
     low, high = interval(logs) if len(pairs) > 1 else (None, None)
     saved = 1 - float(np.exp(logs.mean()))
     bounds = (None, None) if low is None or high is None else (1 - float(np.exp(high)), 1 - float(np.exp(low)))
-    return Comparison(name, len(pairs), common, saved, *bounds, *tail)
+    return Comparison(name, len(pairs), common, saved, *bounds, *tail, ending(pairs))
+
+
+def ending(pairs: Sequence[tuple[Run, Run]]) -> Ending | None:
+    """What was gained on the partner when labels ran out; None where there is no interval."""
+    last = min((run.labels[-1] for pair in pairs for run in pair), default=0.0)
+    if len(pairs) < 2 or any(run.labels[0] > last for pair in pairs for run in pair):
+        return None
+    accuracies = [[np.interp(last, run.labels, run.series("accuracy")) for run in pair] for pair in pairs]
+    gains = np.array([own - other for own, other in accuracies])
+    return Ending(float(last), float(gains.mean()), *interval(gains))
 
 
 def _needed(run: Run, level: float) -> float:

@@ -7,7 +7,7 @@ where random gets is said to.
 
 import math
 
-from balent.report.compare import Comparison
+from balent.report.compare import Comparison, Ending
 from balent.report.load import BASELINE, Group
 
 SPELLED = {
@@ -26,7 +26,7 @@ SPELLED = {
 
 def sentence(c: Comparison) -> str:
     """One strategy against random."""
-    return _SAID[c.verdict](c, SPELLED.get(c.strategy, c.strategy)) + _unreached(c)
+    return _SAID[c.verdict](c, SPELLED.get(c.strategy, c.strategy)) + _unreached(c) + _ending(c.ending)
 
 
 def no_comparison(group: Group) -> str | None:
@@ -111,6 +111,15 @@ def _unreached(c: Comparison) -> str:
         f"; {level(c.unreached)}, which {BASELINE} reaches, it does not reach with {c.budget:.0f} labels "
         f"in {c.censored} of {seeds(c.seeds)}"
     )
+
+
+def _ending(e: Ending | None) -> str:
+    """Accuracy when labels run out, where it differs: savings at a level say little of curves that part late."""
+    if e is None or e.low <= 0 <= e.high:
+        return ""
+    points = f"{abs(100 * e.gain):.1f} points {'more' if e.gain > 0 else 'less'} accurate"
+    low, high = sorted((100 * abs(e.low), 100 * abs(e.high)))
+    return f"; with {e.labels:.0f} labels it is {points} (95 % CI {low:.1f}–{high:.1f})"
 
 
 _SAID = {
