@@ -1,0 +1,195 @@
+"""CoreMSE and CoreLog (Tan et al., 2021): the label that is expected to change the predictions most, everywhere.
+
+A label y at x gives draw m the weight w_m(y) ∝ p_m(y|x), and so moves the prediction at x' from the mean p̄(x') to
+p̂(x') = Σ_m w_m p_m(x'). The expected loss on a reference set X' then falls by
+
+    CoreMSE  (1/|X'|) Σ_y p(y|x) Σ_x' Σ_y' (p̂ - p̄)²                  squared error (Brier score)
+    CoreLog  (1/|X'|) Σ_y p(y|x) Σ_x' Σ_y' p̂ log(p̂/p̄)               log loss: the mean of I(Y; Y')
+
+(p̂ - p̄)² is a square of w, so all of X' goes into one matrix. With Q the draws of X' less their mean, [M, |X'|·C], and
+G = QQᵀ / |X'|, [M, M],
+
+    CoreMSE = Σ_y p(y|x) wᵀGw = Σ_y qᵀGq / (M² p(y|x)),  q = p_m(y|x) - p(y|x)
+
+since G·1 = 0. To second order KL(p̂ ‖ p̄) = ½ Σ (p̂ - p̄)²/p̄: CoreLog is the same with Q/√(2p̄) for Q, nearly.
+
+G of the whole pool is known only when all of it has been seen. So a first G₀, of a few points, gives every
+point a score on the way; G ≼ h·G₀ for a number h, so h times that score bounds the true one, and only the
+points whose bound reaches the k-th best are read again. The result is that of two passes over the pool.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Generator, Tensor
+
+from balent.strategies import joint
+from balent.strategies.blocks import BLOCK, blocks
+from balent.strategies.top_k import Best
+from balent.types import Batches, Draws, Indices, Picks, Pool, Sampled, Scores
+
+PILOT = 1024  # points of the first G
+FLOOR = 1e-3  # of the mean eigenvalue: directions of G₀ below it would need more points to be known
+SLACK = 1.01  # bounds are computed in float32
+CACHED = 1 << 19  # elements of draws at a time: they stay in the cache
+Matrix = Float[Tensor, "draws draws"]
+Columns = Float[Tensor, "draws points classes"]  # draws less their mean
+Scale = Callable[[Columns, Tensor], Columns]
+
+
+@dataclass(frozen=True)
+class CoreMSE:
+    """The k points whose labels are expected to reduce the squared error of predictions on X' most, each by itself.
+
+    `reference`: how many points X' has, drawn from the pool; None takes all of it, exactly. Tan et al. pick one point
+    at a time by this score; k > 1 are its top k, so copies of a point come together. (For batches they cluster
+    the changes at each x', |X'| numbers a point, which this form never has.)
+
+    Needs functions shared by the pool (masks="shared") and a pool that can be read again. Time: one pass over the pool
+    (and what is read again: few points where scores differ) and 4·N·C·M² operations, 2·N·C·M² with a `reference`.
+    Memory: a block of draws, 3 matrices [M, M] and 8 bytes a point. Random: only X', where it is a sample.
+    """
+
+    reference: int | None = None
+
+    def __call__(self, sampled: Sampled, pool: Pool | Batches, k: int, *, generator: Generator) -> Picks:
+        return most_changing(sampled, pool, k, self.reference, squared_error, "core_mse", generator)
+
+
+@dataclass(frozen=True)
+class CoreLog:
+    """As CoreMSE for log loss, to second order in the change of the predictions (docs/decisions/0023)."""
+
+    reference: int | None = None
+
+    def __call__(self, sampled: Sampled, pool: Pool | Batches, k: int, *, generator: Generator) -> Picks:
+        return most_changing(sampled, pool, k, self.reference, log_loss, "core_log", generator)
+
+
+def squared_error(q: Columns, mean: Tensor) -> Columns:
+    return q
+
+
+def log_loss(q: Columns, mean: Tensor) -> Columns:
+    """Q/√(2p̄): the χ² distance, twice the KL divergence for small changes. A class that never occurs has no q."""
+    return q * torch.where(mean > 0, (2 * mean).rsqrt(), 0)
+
+
+def most_changing(
+    sampled: Sampled, pool: Any, k: int, reference: int | None, scale: Scale, who: str, generator: Generator
+) -> Picks:
+    """The k points of the largest Σ_y qᵀGq / (M² p(y))."""
+    points = joint.check(sampled, pool, k, who)
+    if reference is not None and reference < 1:
+        raise ValueError(f"reference must be a positive number of points, or None for all, but is {reference}")
+    few = torch.randperm(points, generator=generator)[: reference or PILOT].sort().values
+    pilot = Pilot(gram_of(sampled, pool, few, scale))
+    whole = Gram(scale) if reference is None else None
+    bounds = scores(sampled, pool, pilot.root, whole)
+    final = pilot.matrix if whole is None else whole.mean()
+    return refined(sampled, pool, k, bounds * pilot.excess(final), final)
+
+
+@dataclass
+class Gram:
+    """G = QQᵀ / |X'| of the points seen so far: products in the precision of the draws, their sum in float64."""
+
+    scale: Scale
+    points: int = 0
+    total: Tensor = field(default_factory=lambda: torch.zeros((), dtype=torch.float64))
+
+    def add(self, q: Columns, mean: Tensor) -> None:
+        columns = self.scale(q, mean).flatten(1)
+        self.total = self.total + (columns @ columns.t()).double()
+        self.points += q.shape[1]
+
+    def mean(self) -> Matrix:
+        return self.total / self.points
+
+
+def centred(draws: Tensor) -> tuple[Columns, Tensor]:
+    """Draws less their mean, draws first, and the mean [points, classes]."""
+    p = draws.transpose(0, 1).contiguous()
+    mean = p.mean(0)
+    return p.sub_(mean) if p.data_ptr() != draws.data_ptr() else p - mean, mean
+
+
+def parts(draws: Tensor, positions: Indices) -> Any:
+    """Columns and means of a batch, a part at a time that the cache holds."""
+    size = max(1, CACHED // draws[0].numel())
+    for some, at in zip(draws.split(size), positions.split(size), strict=True):
+        yield centred(joint.distributions(some, at))
+
+
+def gram_of(sampled: Sampled, pool: Any, few: Indices, scale: Scale) -> Matrix:
+    """G of some points. They are read out of turn, and counted as done when their turn comes: no positions."""
+    gram = Gram(scale)
+    for at in few.split(getattr(sampled, "block", BLOCK)):
+        for q, mean in parts(sampled(joint.points_at(pool, at)), at):
+            gram.add(q, mean)
+    return gram.mean()
+
+
+def scores(sampled: Sampled, pool: Any, root: Matrix, gram: Gram | None) -> Scores:
+    """Every point by G = RRᵀ, in the order of positions; `gram` is told of them."""
+    found, places = [], []
+    for batch, positions in blocks(sampled, pool):
+        for q, mean in parts(sampled(batch, positions), positions):
+            found.append(score(q, mean, root))
+            if gram is not None:
+                gram.add(q, mean)
+        places.append(positions)
+    return torch.cat(found)[torch.cat(places).argsort()]
+
+
+def score(q: Columns, mean: Tensor, root: Matrix) -> Scores:
+    """Σ_y ‖Rᵀq‖² / (M² p(y)): a sum of squares, of which float32 loses little."""
+    squares = (root.t().to(q.dtype) @ q.flatten(1)).square_().sum(0).view_as(mean)
+    return torch.where(mean > 0, squares / mean, 0).sum(-1).double() / len(q) ** 2
+
+
+class Pilot:
+    """The matrix G₀ of a few points, with a floor below which they know too little of a direction: R Rᵀ."""
+
+    def __init__(self, matrix: Matrix) -> None:
+        values, self._vectors = torch.linalg.eigh(matrix)
+        # Draws that all agree on the few points leave G₀ = 0, which bounds nothing: any floor will do.
+        floor = FLOOR * float(matrix.trace()) / len(matrix) or 1.0
+        self.matrix, self._lengths = matrix, (values.clamp(min=0) + floor).sqrt()
+
+    @property
+    def root(self) -> Matrix:
+        return self._vectors * self._lengths
+
+    def excess(self, final: Matrix) -> float:
+        """The least h with G ≼ h·RRᵀ: the largest eigenvalue of R⁻¹ G R⁻ᵀ; and some slack."""
+        inverse = self._vectors / self._lengths
+        return SLACK * max(0.0, float(torch.linalg.eigvalsh(inverse.t() @ final @ inverse)[-1]))
+
+
+def refined(sampled: Sampled, pool: Any, k: int, bounds: Tensor, matrix: Matrix) -> Picks:
+    """The k best by this matrix in float64: in the order of their bounds, until none reaches the k-th best."""
+    best, order = Best(k), bounds.argsort(descending=True, stable=True)
+    for at in order.split(min(BLOCK, getattr(sampled, "block", BLOCK))):
+        if len(best.scores) == k and beaten(float(bounds[at[0]]), int(at[0]), best):
+            break
+        at = at.sort().values
+        best.add(precise(joint.draws_at(sampled, pool, at), matrix), at)
+    return best.picks()
+
+
+def beaten(bound: float, position: int, best: Best) -> bool:
+    """A point with this bound, and all that come after it, cannot be among the best: ties go by position."""
+    last = float(best.scores[-1])
+    return bound < last or (bound == last and position > int(best.positions.max()))
+
+
+def precise(draws: Draws, matrix: Matrix) -> Scores:
+    """Σ_y qᵀGq / (M² p(y)). One product a point: then copies of a point have the same bits."""
+    draws = draws.double()
+    mean = draws.mean(1)
+    change = torch.stack([((matrix @ q) * q).sum(0) for q in draws - mean.unsqueeze(1)])
+    return torch.where(mean > 0, change / mean, 0).sum(-1).clamp(min=0) / draws.shape[1] ** 2  # below 0 by rounding
