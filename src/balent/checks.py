@@ -102,6 +102,20 @@ def no_nan(scores: Tensor, positions: Tensor) -> None:
         raise ValueError(f"a score must be a number, but is NaN at point {point}; look at the measure's formula there")
 
 
+def features(x: Tensor, norms: Tensor, largest: float, positions: Indices | None = None) -> None:
+    """Numbers, none too large for what they are kept in: their norms tell. Labelled points have no positions."""
+    fine = norms.isfinite()
+    if fine.all():
+        return
+    row = int((~fine).nonzero()[0])
+    worst = float(x[row][x[row].isnan()][0] if x[row].isnan().any() else x[row][x[row].abs().argmax()])
+    where = f"labelled point {row}" if positions is None else f"point {int(positions[row])}"
+    raise ValueError(
+        f"features must be numbers of size {largest:g} at most, but one is {worst:.6g} at {where}; "
+        "look at the model's features, or scale them"
+    )
+
+
 def lookup(table: Mapping[str, Entry], name: str, what: str) -> Entry:
     """The entry of that name; unknown names are answered with the nearest known ones."""
     if name not in table:

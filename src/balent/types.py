@@ -29,7 +29,8 @@ class Picks:
 
     What is not known is None: `stability`, the share of the picks that two halves of the draws agree on;
     `errors`, the Monte-Carlo standard error of each score; `draws`, how many a point took on average;
-    `confidence`, the share of the picks that all draws would have picked as well, at least.
+    `confidence`, the share of the picks that all draws would have picked as well, at least; `covers`, for each pick
+    the positions of the points that are so near to it that its label goes for them too.
     """
 
     indices: Array
@@ -38,6 +39,7 @@ class Picks:
     errors: Array | None = None
     draws: float | None = None
     confidence: float | None = None
+    covers: list[Tensor] | None = None
 
     def __iter__(self) -> Iterator[Array]:
         return iter((self.indices, self.scores))

@@ -46,6 +46,7 @@ def acquire(
     scores: str | os.PathLike[str] | None = None,
     memory: int = MEMORY,
     device: str | None = None,
+    labelled: Any = None,
     progress: bool | Callable[[int, int | None], None] = False,
 ) -> Picks:
     """The k points of the pool to label next, best first.
@@ -53,10 +54,11 @@ def acquire(
     draws="auto" spends the draws of `sampled` where the top k is undecided, and says how many it took. `with_error`
     adds the standard error of each pick's score and the stability of the top k. `measures` are scored in the same pass;
     with the strategy's own they go to the file `scores` (.npy or .parquet), which appears when it is complete. `device`
-    is where the functions are evaluated, if not where they are.
+    is where the functions are evaluated, if not where they are. `labelled` are inputs that have labels already, for
+    strategies that keep away from these (core_set, diverse); others do not look at them.
     """
     sampled = sampled if device is None else _moved(sampled, device)
-    chosen = _strategy(strategy, draws)
+    chosen = _knowing(_strategy(strategy, draws), labelled)
     points = as_pool(pool)
     total = length(points)
     checks.batch_size(k, total)
@@ -99,6 +101,10 @@ class Watched:
     @property
     def n(self) -> int:
         return self.sampled.n
+
+    @property
+    def masks(self) -> Any:
+        return getattr(self.sampled, "masks", None)
 
     def part(self, start: int, stop: int) -> "Watched":
         """Some of the draws."""
@@ -169,6 +175,16 @@ def _strategy(strategy: str | Strategy, draws: str | None) -> Strategy:
     if not isinstance(chosen, TopK):
         raise ValueError(f'draws="auto" needs the top k of a measure, but the strategy is {strategy}')
     return Race(chosen.measure)
+
+
+def _knowing(chosen: Any, labelled: Any) -> Strategy:
+    """The strategy, told what has labels, if it has a place for that."""
+    if labelled is None or not hasattr(chosen, "labelled"):
+        return chosen
+    known = as_pool(labelled)
+    if not isinstance(known, Pool):
+        raise TypeError("labelled inputs must have a length, as arrays and Datasets do, not come as a stream")
+    return replace(chosen, labelled=known)
 
 
 def _check(chosen: Strategy, sampled: Any, pool: Any, with_error: bool, scores: Any, measures: Sequence[str]) -> None:

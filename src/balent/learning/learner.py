@@ -24,7 +24,7 @@ from balent.learning import start as starts
 from balent.learning.acquire import acquire
 from balent.learning.labels import Event, Labels
 from balent.learning.pool import Pool, as_pool
-from balent.learning.remaining import remaining
+from balent.learning.remaining import Remaining, remaining
 from balent.learning.seeds import seed_of
 from balent.strategies import strategy as named
 from balent.types import Picks, Sampled, Strategy
@@ -208,8 +208,15 @@ class Learner:
     def _best(self, left: list[int], k: int) -> Picks:
         points, sampled, positions = remaining(self.pool, left, self.sampled())
         seed = seed_of(self.seed, "strategy", self.labels.asked)
-        picks = acquire(sampled, points, k, self.strategy, seed=seed, draws="auto" if self.draws == "auto" else None)
-        return Picks(positions[picks.indices], torch.as_tensor(picks.scores), draws=picks.draws)
+        auto = "auto" if self.draws == "auto" else None
+        picks = acquire(sampled, points, k, self.strategy, seed=seed, draws=auto, labelled=self._labelled())
+        covers = None if picks.covers is None else [positions[near] for near in picks.covers]
+        return Picks(positions[picks.indices], torch.as_tensor(picks.scores), draws=picks.draws, covers=covers)
+
+    def _labelled(self) -> Remaining:
+        """What is told, or asked and soon to be told."""
+        closed = sorted({*self.labels.told, *self.labels.pending})
+        return Remaining(self.pool.source, self.pool.collate, torch.tensor(closed))
 
     def _resume_fit(self) -> None:
         """After a crash of a warm-started run: the last fit once more, from where it started."""

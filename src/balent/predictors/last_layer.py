@@ -19,30 +19,44 @@ def frozen(model: nn.Module) -> nn.Module:
 
 @dataclass(frozen=True)
 class Features:
-    """What the last linear layer of a model sees of each point: the body, as a function that pickles."""
+    """What a layer of a model sees of each point, as a function that pickles."""
 
-    body: nn.Module
+    model: nn.Module
+    layer: str
 
     def to(self, device: str) -> "Features":
-        return Features(copy.deepcopy(self.body).to(device))
+        return Features(copy.deepcopy(self.model).to(device), self.layer)
 
     def __call__(self, batch: Batch) -> Tensor:
-        return logits_of(self.body, fitting(self.body, batch)).flatten(1)
+        seen: list[Tensor] = []
+
+        def see(_: nn.Module, inputs: tuple[Tensor, ...], named: dict[str, Tensor]) -> None:
+            seen.append([*inputs, *named.values()][0])
+
+        hook = self.model.get_submodule(self.layer).register_forward_pre_hook(see, with_kwargs=True)
+        try:
+            logits_of(self.model, fitting(self.model, batch))
+        finally:
+            hook.remove()
+        if not seen:
+            raise ValueError(f"the model does not call its layer {self.layer!r}; name another: features='…'")
+        return seen[-1].flatten(1)
 
 
 def split(model: nn.Module) -> tuple[Features, nn.Linear] | None:
     """The body and the head, or None where the model has no linear layer."""
-    body = frozen(model)
-    linear = [name for name, layer in body.named_modules() if type(layer) is nn.Linear and name]
+    whole = frozen(model)
+    linear = [name for name, layer in whole.named_modules() if type(layer) is nn.Linear and name]
     if not linear:
         return None
-    head = body.get_submodule(linear[-1])
+    head = whole.get_submodule(linear[-1])
     assert isinstance(head, nn.Linear)
-    body.set_submodule(linear[-1], nn.Identity())
-    return Features(body), head
+    return Features(whole, linear[-1]), head
 
 
-def features_of(model: nn.Module) -> Features | None:
-    """The inputs of the last linear layer, where there is one."""
+def features_of(model: nn.Module, layer: str | None = None) -> Features | None:
+    """The inputs of the layer of that name; of the last linear layer, where there is one."""
+    if layer is not None:
+        return Features(frozen(model), layer)
     parts = split(model)
     return parts[0] if parts else None

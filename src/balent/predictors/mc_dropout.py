@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Generator, Tensor, nn
 
+from balent import checks
 from balent.moments import Moments
 from balent.predictors.analytic import Analytic, matched
 from balent.predictors.functions import as_tensor
@@ -30,11 +31,22 @@ DESIGNS = ("independent", "stratified", "matched")
 class MCDropout:
     """A module whose dropout is its doubt. Settings of `Training` by name: MCDropout(model, epochs=50).
 
-    `probabilities` says that the module ends in a softmax; `fast=False` runs it plainly, once for each draw.
+    `probabilities` says that the module ends in a softmax; `fast=False` runs it plainly, once for each draw. `features`
+    names the layer whose inputs are the features of a point; without it, the last linear layer.
     """
 
-    def __init__(self, model: nn.Module, *, probabilities: bool = False, fast: bool = True, **training: Any) -> None:
-        self.model, self.probabilities, self.fast = model, probabilities, fast
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        probabilities: bool = False,
+        fast: bool = True,
+        features: str | None = None,
+        **training: Any,
+    ) -> None:
+        if features is not None:
+            checks.lookup(dict(model.named_modules()), features, "layer")
+        self.model, self.probabilities, self.fast, self.features = model, probabilities, fast, features
         self.training = Training(**training)
         self._initial = weights(model)
 
@@ -52,7 +64,7 @@ class MCDropout:
         "matched", stratified and with each logit's mean and variance over draws made exact (last-layer dropout).
         """
         _check(n, masks, design)
-        network, features = Network(self.model, fast=self.fast), features_of(self.model)
+        network, features = Network(self.model, fast=self.fast), features_of(self.model, self.features)
         if n == "analytic":
             return Analytic(network, features)
         drawn = Masks(seed, int(n), masks == "per-point", "independent" if design == "independent" else "stratified")
@@ -113,7 +125,7 @@ class SubNetworks:
 
     @torch.inference_mode()
     def features(self, batch: Any) -> Float[Tensor, "pool features"]:
-        """The inputs of the last linear layer, without dropout."""
+        """The inputs of the last linear layer, or of the one named, without dropout."""
         if self.features_of is None:
             raise ValueError("the model has no linear layer whose inputs could be its features")
         return self.features_of(as_tensor(batch))

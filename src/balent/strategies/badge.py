@@ -1,0 +1,38 @@
+"""BADGE (Ash et al., 2020): points whose gradients are large and point in different directions.
+
+g(x) = (p - onehot(argmax p)) ⊗ h(x) is the gradient of the loss in the last layer's weights, had the
+model's best guess been the label; p the mean probabilities over draws, h the features. k-means++ seeding
+of the gradients picks large ones (doubt), far from each other (diversity).
+"""
+
+from dataclasses import dataclass
+
+from torch import Generator
+
+from balent.moments import Moments
+from balent.strategies.embedding import MEMORY, embedded
+from balent.strategies.rows import Storage
+from balent.strategies.seeding import seeds
+from balent.types import Batches, ByClass, Picks, Pool, Sampled
+
+
+@dataclass(frozen=True)
+class Badge:
+    """The largest gradient, then points drawn in proportion to the squared distance to the nearest one picked.
+
+    Reads the pool once and keeps classes + features numbers of each point: `memory` bytes of them in memory, more in
+    a temporary file. storage="float16" takes half. Scores are those squared distances, the first the squared norm.
+    """
+
+    memory: int = MEMORY
+    storage: Storage = "float32"
+
+    def __call__(self, sampled: Sampled, pool: Pool | Batches, k: int, *, generator: Generator) -> Picks:
+        with embedded(sampled, pool, k, factors=doubt, memory=self.memory, storage=self.storage) as gradients:
+            return Picks(*seeds(gradients, k, int(gradients.norms.argmax()), generator=generator))
+
+
+def doubt(m: Moments) -> ByClass:
+    """p - onehot(argmax p), whose largest entry is what the others sum to: p - 1 would have no digits near 1."""
+    top = m.mean.argmax(-1, keepdim=True)
+    return m.mean.scatter(-1, top, -m.rest.gather(-1, top))
