@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from balent.scoring import score as score
     from balent.scoring import select as select
     from balent.strategies import STRATEGIES as STRATEGIES
+    from balent.strategies import Badge as Badge
+    from balent.strategies import CoreSet as CoreSet
     from balent.strategies import Jitter as Jitter
     from balent.strategies import Power as Power
     from balent.strategies import Race as Race
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from balent.types import Picks as Picks
 
 _HOME = {
+    "Badge": "balent.strategies",
+    "CoreSet": "balent.strategies",
     "Draws": "balent.draws",
     "Ensemble": "balent.predictors",
     "Experiment": "balent.learning.experiment",

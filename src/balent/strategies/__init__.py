@@ -1,7 +1,17 @@
 """Which k points to label next: strategies, and the table of their names."""
 
+import ast
+from dataclasses import fields, replace
+from functools import partial
+from inspect import signature
+from typing import Any
+
 from balent import checks
 from balent.measures import MEASURES, bald
+from balent.strategies.badge import Badge
+from balent.strategies.batch_bald import BatchBALD
+from balent.strategies.core_mse import CoreLog, CoreMSE
+from balent.strategies.core_set import CoreSet
 from balent.strategies.jitter import Jitter
 from balent.strategies.power import Power
 from balent.strategies.race import Race
@@ -9,19 +19,75 @@ from balent.strategies.top_k import Best, TopK
 from balent.strategies.uniform import Uniform
 from balent.types import Strategy
 
-__all__ = ["STRATEGIES", "Best", "Jitter", "Power", "Race", "TopK", "Uniform", "strategy"]
+__all__ = [
+    "STRATEGIES",
+    "Badge",
+    "BatchBALD",
+    "Best",
+    "CoreLog",
+    "CoreMSE",
+    "CoreSet",
+    "Jitter",
+    "Power",
+    "Race",
+    "TopK",
+    "Uniform",
+    "strategy",
+]
 
 STRATEGIES: dict[str, Strategy] = {
     **{name: TopK(measure) for name, measure in MEASURES.items()},
     "random": Uniform(),
     "power_bald": Power(bald),
+    "badge": Badge(),
+    "core_set": CoreSet(),
+    "batch_bald": BatchBALD(),
+    "core_mse": CoreMSE(),
+    "core_log": CoreLog(),
 }
 PREFIXES = {"power": Power, "jitter": Jitter}
 
 
+JOINT = (BatchBALD, CoreMSE, CoreLog)  # these need functions that the whole pool shares
+
+
 def strategy(name: str) -> Strategy:
-    """The strategy of that name: one of STRATEGIES, `power:<measure>` or `jitter:<measure>`."""
-    prefix, colon, measure = name.partition(":")
+    """The strategy of that name: one of STRATEGIES, or `power:<measure>`, `jitter:<measure>`, `diverse:<measure>`.
+
+    Settings stand in brackets, those of the strategy and those of its measure: `balentacq(precision=2)`,
+    `power:bald(beta=8)`, `core_mse(reference=1000)`.
+    """
+    head, _, inner = name.partition("(")
+    settings = _settings(name, inner)
+    prefix, colon, measure = head.partition(":")
     if colon:
-        return checks.lookup(PREFIXES, prefix, "kind of strategy")(checks.lookup(MEASURES, measure, "measure"))
-    return checks.lookup(STRATEGIES, name, "strategy")
+        made = checks.lookup(PREFIXES, prefix, "kind of strategy")
+        return _set(made(checks.lookup(MEASURES, measure, "measure")), settings, name)
+    return _set(checks.lookup(STRATEGIES, head, "strategy"), settings, name)
+
+
+def _settings(name: str, inner: str) -> dict[str, Any]:
+    """What stands in the brackets."""
+    if not inner:
+        return {}
+    try:
+        call = ast.parse(f"settings({inner}", mode="eval").body
+        assert isinstance(call, ast.Call) and not call.args
+        return {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
+    except (SyntaxError, ValueError, AssertionError):
+        raise ValueError(
+            f"settings of a strategy stand in brackets, as in power:bald(beta=8), but came {name!r}"
+        ) from None
+
+
+def _set(chosen: Any, settings: dict[str, Any], name: str) -> Strategy:
+    """The strategy with other settings; those it does not have are its measure's."""
+    own = {field.name for field in fields(chosen)} - {"measure", "labelled"}
+    measure = getattr(chosen, "measure", None)
+    theirs = set(signature(measure).parameters) - {"m", "generator"} if measure else set()
+    for key in settings:
+        checks.lookup(dict.fromkeys(own | theirs), key, f"setting of {name.partition('(')[0]}")
+    inner = {key: value for key, value in settings.items() if key not in own}
+    if inner:
+        chosen = replace(chosen, measure=partial(measure, **inner))
+    return replace(chosen, **{key: value for key, value in settings.items() if key in own})
