@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from balent.scoring import select as select
     from balent.strategies import STRATEGIES as STRATEGIES
     from balent.strategies import Badge as Badge
+    from balent.strategies import BatchBALD as BatchBALD
+    from balent.strategies import CoreLog as CoreLog
+    from balent.strategies import CoreMSE as CoreMSE
     from balent.strategies import CoreSet as CoreSet
     from balent.strategies import Jitter as Jitter
     from balent.strategies import Power as Power
@@ -35,6 +38,9 @@ if TYPE_CHECKING:
 
 _HOME = {
     "Badge": "balent.strategies",
+    "BatchBALD": "balent.strategies",
+    "CoreLog": "balent.strategies",
+    "CoreMSE": "balent.strategies",
     "CoreSet": "balent.strategies",
     "Draws": "balent.draws",
     "Ensemble": "balent.predictors",
