@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from balent.learning import datasets
-from balent.learning.datasets import DATASETS, load
+from balent.learning.datasets import DATASETS, known, load
 
 
 @pytest.mark.parametrize("name", DATASETS)
@@ -58,6 +58,28 @@ def test_features_come_from_a_file(saved):
     assert (data.x_train.shape, data.classes, data.image) == ((6, 2), 3, None)
 
 
+def test_labels_that_nobody_has_given_yet_are_kept_apart(saved):
+    data = load(saved(y_train=np.array([0, -1, 2, -1, 1, 2])))
+    assert (data.y_train.tolist(), data.classes) == ([0, -1, 2, -1, 1, 2], 3)
+
+
+def test_features_of_a_named_set_lie_in_the_folder_with_data(saved, tmp_path):
+    saved()
+    (tmp_path / "d.npz").rename(tmp_path / "cifar100-features.npz")
+    assert load("cifar100-features", tmp_path).classes == 3
+    assert len(load("3xcifar100-features", tmp_path).y_train) == 18
+    with pytest.raises(FileNotFoundError, match=r"there is no .*svhn-features\.npz.*balent embed svhn"):
+        load("svhn-features", tmp_path)
+
+
+def test_a_damaged_npz_is_named(saved):
+    path = saved()
+    with open(path, "r+b") as file:
+        file.truncate(300)
+    with pytest.raises(ValueError, match=r"d\.npz cannot be read as an \.npz"):
+        load(path)
+
+
 def test_bytes_are_images_from_0_to_1(saved):
     images = np.full((6, 1, 4, 4), 255, np.uint8)
     data = load(saved(x_train=images, x_test=images))
@@ -71,7 +93,8 @@ def test_bytes_are_images_from_0_to_1(saved):
         ({"y_test": None}, "has no y_test"),
         ({"y_train": np.zeros(5, int)}, "6 points and y_train has 5 labels"),
         ({"y_train": np.zeros(6)}, "whole numbers"),
-        ({"y_train": np.full(6, -1)}, "whole numbers 0"),
+        ({"y_train": np.full(6, -2)}, "whole numbers 0"),
+        ({"y_test": np.full(6, -1)}, "whole numbers 0"),
         ({"x_train": np.full((6, 2), np.nan)}, "row 0 is not"),
         ({"x_train": np.array([["a", "b"]] * 6)}, "must be numbers"),
         ({"x_train": np.array([[{}, 1]] * 6, object)}, "cannot be read"),
@@ -85,5 +108,9 @@ def test_what_is_wrong_with_a_file_is_said(saved, changes, said):
 def test_unknown_names_are_answered_with_the_nearest():
     with pytest.raises(ValueError, match="did you mean digits"):
         load("digit")
+    with pytest.raises(ValueError, match="did you mean fashion-mnist"):
+        known("fasion-mnist")
+    for name in ("digits", "mnist", "3xcifar10-features", "a.csv", "hf:name", "mine.npz"):
+        known(name)
     with pytest.raises(FileNotFoundError, match=r"there is no file nowhere\.npz"):
         load("nowhere.npz")

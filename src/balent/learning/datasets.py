@@ -21,8 +21,9 @@ from balent import checks
 from balent.kernels.hashing import mixed, uniform
 from balent.learning.data import cifar, idx, svhn, tinyimagenet
 from balent.learning.data import folder as folders
-from balent.learning.data.contents import Data, all_labelled, image_of, redundant
+from balent.learning.data.contents import UNLABELLED, Data, all_labelled, image_of, redundant
 from balent.learning.data.files import folder_of
+from balent.learning.data.hub import PREFIX, hub
 from balent.learning.data.table import READERS, table
 
 __all__ = ["DATASETS", "PUBLISHED", "Data", "all_labelled", "known", "load", "redundant"]
@@ -55,11 +56,11 @@ def moons(pool: int = 2000, test: int = 2000, noise: float = 0.15) -> Data:
 
 
 def from_file(path: Path) -> Data:
-    """An .npz with x_train, y_train, x_test, y_test; labels are 0..classes-1."""
+    """An .npz with x_train, y_train, x_test, y_test; labels are 0..classes-1, or -1 in y_train if not known."""
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             found = {name: file[name] for name in file.files}
     except (ValueError, zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise ValueError(f"{path} cannot be read as an .npz of arrays: {error}") from None
@@ -67,7 +68,7 @@ def from_file(path: Path) -> Data:
     if missing:
         raise ValueError(f"{path} must hold {', '.join(ARRAYS)}, but has no {missing[0]}; it has {sorted(found)}")
     x_train, x_test = (_numbers(path, name, found[name]) for name in ("x_train", "x_test"))
-    y_train, y_test = (_labels(path, name, found[name]) for name in ("y_train", "y_test"))
+    y_train, y_test = (_labels(path, *of, found[of[0]]) for of in (("y_train", UNLABELLED), ("y_test", 0)))
     for x, y, part in ((x_train, y_train, "train"), (x_test, y_test, "test")):
         if len(x) != len(y) or len(x) == 0:
             raise ValueError(f"{path}: x_{part} has {len(x)} points and y_{part} has {len(y)} labels; they must agree")
@@ -102,7 +103,9 @@ def load(
     should know of how it was read is said, and stands in `.notes`.
     """
     times, of = _times(name)
-    if not _is_known(of) and Path(of).is_dir():
+    if of.startswith(PREFIX):
+        data = hub(of.removeprefix(PREFIX), size, skip_bad)
+    elif not _is_known(of) and Path(of).is_dir():
         data = folders.folder(Path(of), size, skip_bad)
     elif size is not None or skip_bad:
         raise ValueError(f"size and skip_bad are for folders of images, and {name} is none")
@@ -117,7 +120,8 @@ def load(
 def known(name: str) -> None:
     """An error if there can be no such data set; whether the files of a known one are there is not asked."""
     _, of = _times(name)
-    if not _is_known(of) and not of.endswith((".npz", *READERS)) and not Path(of).is_dir():
+    file = of.startswith(PREFIX) or of.endswith((".npz", *READERS)) or Path(of).is_dir()
+    if not file and not _is_known(of):
         near = checks.nearest(of, (*DATASETS, *PUBLISHED))
         raise ValueError(f"there is no data set {of!r}, and no folder or file of that name; {near}")
 
@@ -174,7 +178,11 @@ def _numbers(path: Path, name: str, array: np.ndarray) -> Tensor:
     return x
 
 
-def _labels(path: Path, name: str, array: np.ndarray) -> Tensor:
-    if array.dtype.kind not in "iu" or array.ndim != 1 or (len(array) and array.min() < 0):
-        raise ValueError(f"{path}: {name} must be whole numbers 0..classes-1, but is {array.dtype} {array.shape}")
+def _labels(path: Path, name: str, least: int, array: np.ndarray) -> Tensor:
+    if array.dtype.kind not in "iu" or array.ndim != 1 or (len(array) and array.min() < least):
+        least_said = f" (or {least}, where nobody has said yet)" if least else ""
+        raise ValueError(
+            f"{path}: {name} must be whole numbers 0..classes-1{least_said}, but is {array.dtype} {array.shape}"
+            + (f" with {array.min()}" if array.dtype.kind == "i" and array.size else "")
+        )
     return torch.from_numpy(array.astype(np.int64))

@@ -7,17 +7,19 @@ Images in no class folder, in one called `unlabelled`, or without a label in the
 """
 
 import csv
+import io
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from balent.learning.data import labels, pictures
-from balent.learning.data.cache import Decoded, Part, cached
+from balent.learning.data.cache import Decoded, cached
 from balent.learning.data.contents import Data
-from balent.learning.data.pictures import Picture, Shape, Tally
+from balent.learning.data.pictures import Picture
 
 ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
 TABLE = "labels.csv"
@@ -45,8 +47,8 @@ def folder(place: Path, size: int | None = None, skip_bad: bool = False) -> Data
         raise ValueError(f"{place} has no images; they end in {', '.join(ENDINGS)}")
     listing = from_table(place, files) if (place / TABLE).exists() else from_folders(place, files)
     stamped = [place / name for name in files] + ([place / TABLE] if (place / TABLE).exists() else [])
-    settings = (size, skip_bad)
-    return cached(place.resolve().name, place, stamped, lambda: decoded(listing, size, skip_bad), settings)
+    name, settings = place.resolve().name, (size, skip_bad)
+    return cached(name, place, stamped, lambda: decoded(listing, size, skip_bad), settings)
 
 
 def images(place: Path, below: str = "") -> Iterator[str]:
@@ -108,26 +110,10 @@ def _column(path: Path, came: Sequence[str], names: tuple[str, ...]) -> str:
 
 
 def decoded(listing: Listing, size: int | None, skip_bad: bool) -> Decoded:
-    tally, notes = Tally(skip_bad), []
-    tests = listing.tests
-    if tests is None:
-        tests, note = labels.held_out(listing.words, listing.files)
-        notes.append(note)
-    names = labels.class_names(word for word, test in zip(listing.words, tests, strict=True) if not test)
-    for i in np.flatnonzero(tests):
-        labels.check_test(listing.words[i : i + 1], names, lambda _, i=i: listing.where(i))  # type: ignore[misc]
-    shape = pictures.survey([_picture(listing, i) for i in range(len(listing.files))], size, tally)
-    train, test = (_part(listing, np.flatnonzero(chosen), names, shape, tally) for chosen in (~tests, tests))
-    waiting = sum(word is None for word in listing.words)
-    notes += [f"{waiting} of {len(listing.words)} images have no label"] if waiting else []
-    return Decoded(train, test, names, lambda: [*notes, *tally.notes()])
+    known = labels.settled(listing.words, listing.tests, listing.files, listing.where)
+    found = [Picture(name, partial(_opened, listing.folder / name)) for name in listing.files]
+    return pictures.decoded(found, known, size, skip_bad)
 
 
-def _part(listing: Listing, at: np.ndarray, names: tuple[str, ...], shape: Shape, tally: Tally) -> Part:
-    y = labels.numbered([listing.words[i] for i in at], names)
-    return Part(len(at), shape, pictures.blocks([_picture(listing, i) for i in at], y, shape, tally))
-
-
-def _picture(listing: Listing, i: int) -> Picture:
-    path = listing.folder / listing.files[i]
-    return Picture(listing.files[i], lambda: path.open("rb"))
+def _opened(path: Path) -> io.BufferedIOBase:
+    return path.open("rb")

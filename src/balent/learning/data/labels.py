@@ -6,6 +6,7 @@ the alphabet. A test set has no class of its own: nothing could be learnt about 
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -59,27 +60,54 @@ def _is_number(word: str) -> bool:
     return True
 
 
+@dataclass(frozen=True)
+class Settled:
+    """What labels come to: the number of each point, which points test, the classes, and what to say of it."""
+
+    y: np.ndarray
+    tests: np.ndarray
+    names: tuple[str, ...]
+    notes: list[str]
+
+
+def settled(
+    words: Sequence[str | None],
+    tests: np.ndarray | None,
+    keys: Sequence[str],
+    where: Where,
+    names: tuple[str, ...] = (),
+) -> Settled:
+    """Labels as numbers. Where nobody says which points test, hashes of their keys do."""
+    notes = []
+    if tests is None:
+        tests, note = held_out(words, keys)
+        notes.append(note)
+    names = names or class_names(word for word, test in zip(words, tests, strict=True) if not test)
+    for i in np.flatnonzero(tests).tolist():
+        _check_test(words[i], names, where(i))
+    waiting = sum(word is None for word in words)
+    notes += [f"{waiting} of {len(words)} points have no label"] if waiting else []
+    at = {name: i for i, name in enumerate(names)}
+    y = np.array([UNLABELLED if word is None else at[word] for word in words], np.int64)
+    return Settled(y, tests, names, notes)
+
+
 def class_names(words: Iterable[str | None]) -> tuple[str, ...]:
     """The different labels, in order."""
     found = {word for word in words if word is not None}
     return tuple(sorted(found, key=int) if all(word.isdecimal() for word in found) else sorted(found))
 
 
-def numbered(words: Sequence[str | None], names: tuple[str, ...]) -> np.ndarray:
-    at = {name: i for i, name in enumerate(names)}
-    return np.array([UNLABELLED if word is None else at[word] for word in words], np.int64)
-
-
-def check_test(words: Sequence[str | None], names: tuple[str, ...], where: Where) -> None:
+def _check_test(word: str | None, names: tuple[str, ...], where: str) -> None:
     """Every point of a test set has a label, and one that occurs in the pool."""
-    for i, word in enumerate(words):
-        if word is None:
-            raise ValueError(f"a test set needs labels, but {where(i)} has none; move it to the training part")
-        if word not in names:
-            raise ValueError(
-                f"class {word!r} of {where(i)} in the test set does not occur in the training part; classes there are "
-                f"{', '.join(names[:10])}{', …' if len(names) > 10 else ''}"
-            )
+    if word is None:
+        raise ValueError(f"a test set needs labels, but {where} has none; move it to the training part")
+    if word not in names:
+        shown = ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
+        raise ValueError(
+            f"{where} is of class {word!r} in the test set, which does not occur in the training part; classes there "
+            f"are {shown or 'none'}"
+        )
 
 
 def parts(words: Sequence[str], where: Where) -> np.ndarray:

@@ -8,12 +8,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from io import BufferedIOBase
 from types import ModuleType
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
-from balent.learning.data.cache import Block
+from balent.learning.data.cache import Block, Decoded, Part
+from balent.learning.data.labels import Settled
 
 TOGETHER = 256  # files read before their images are handed on
 LARGEST = 224  # pixels a side, where no size is asked for: what backbones take
@@ -30,7 +32,7 @@ class Picture:
     """An image file, wherever it lies."""
 
     name: str
-    open: Callable[[], BinaryIO]
+    open: Callable[[], BufferedIOBase]
 
 
 @dataclass
@@ -55,7 +57,7 @@ class Tally:
         return left + [f"{count} images were {what}" for what, count in sorted(self.done.items())]
 
     def _listed(self) -> str:
-        shown = [f"{name} ({why})" for name, why in [*self.bad.items()][:LISTED]]
+        shown = [f"{name} ({why})" for name, why in sorted(self.bad.items())[:LISTED]]
         return "; ".join(shown) + (f"; and {len(self.bad) - LISTED} more" if len(self.bad) > LISTED else "")
 
 
@@ -65,6 +67,19 @@ def pillow() -> ModuleType:
     except ImportError:
         raise ValueError("image files need Pillow; install it with: pip install 'balent[images]'") from None
     return Image
+
+
+def decoded(found: Sequence[Picture], known: Settled, size: int | None, skip_bad: bool) -> Decoded:
+    """Images of one shape, to be decoded when they are asked for, with their labels."""
+    tally = Tally(skip_bad)
+    shape = survey(found, size, tally)
+
+    def part(chosen: np.ndarray) -> Part:
+        some = [found[i] for i in np.flatnonzero(chosen).tolist()]
+        return Part(len(some), shape, blocks(some, known.y[chosen], shape, tally))
+
+    train, test = part(~known.tests), part(known.tests)
+    return Decoded(train, test, known.names, lambda: [*known.notes, *tally.notes()])
 
 
 def survey(pictures: Sequence[Picture], size: int | None, tally: Tally) -> Shape:

@@ -14,6 +14,7 @@ import numpy as np
 from balent.learning.data import labels
 from balent.learning.data.cache import Decoded, Part, cached
 from balent.learning.data.contents import Data
+from balent.learning.data.labels import Settled
 
 LABEL, SPLIT = ("label", "class", "target", "y"), ("split", "part")
 
@@ -38,21 +39,15 @@ def decoded(path: Path, columns: Columns) -> Decoded:
         raise ValueError(f"{path} must have rows, and columns of numbers beside {label!r}")
     x = np.stack([_numbers(path, name, columns[name]) for name in features], 1)
     words = labels.as_words(columns[label], lambda i: _row(path, i))
-    return _parted(path, x, words, None if split is None else [str(word) for word in columns[split]])
+    tests = None if split is None else labels.parts([str(word) for word in columns[split]], lambda i: _row(path, i))
+    keys = [str(i) for i in range(len(words))]
+    return arrays(x, labels.settled(words, tests, keys, lambda i: _row(path, i)))
 
 
-def _parted(path: Path, x: np.ndarray, words: list[str | None], split: list[str] | None) -> Decoded:
-    notes = []
-    if split is None:
-        tests, note = labels.held_out(words, [str(i) for i in range(len(words))])
-        notes.append(note)
-    else:
-        tests = labels.parts(split, lambda i: _row(path, i))
-    names = labels.class_names(word for word, test in zip(words, tests, strict=True) if not test)
-    at = np.flatnonzero(tests)
-    labels.check_test([words[i] for i in at], names, lambda i: _row(path, int(at[i])))
-    y = labels.numbered(words, names)
-    return Decoded(Part.whole(x[~tests], y[~tests]), Part.whole(x[tests], y[tests]), names, lambda: notes)
+def arrays(x: np.ndarray, known: Settled) -> Decoded:
+    """Points that are in memory already, with their labels."""
+    train, test = (Part.whole(x[chosen], known.y[chosen]) for chosen in (~known.tests, known.tests))
+    return Decoded(train, test, known.names, lambda: known.notes)
 
 
 def _row(path: Path, i: int) -> str:
