@@ -49,6 +49,14 @@ def test_the_second_start_maps_what_the_first_one_wrote(folder, decodings):
     assert len(said) == 4  # what should be known is said at every start
 
 
+def test_a_folder_is_the_same_however_it_is_named(folder, decodings, monkeypatch):
+    load("mnist", folder, say=silent)
+    monkeypatch.chdir(folder.parent)
+    load("mnist", "data", say=silent)
+    load("mnist", folder / ".." / "data", say=silent)
+    assert decodings == [1]
+
+
 def test_files_that_changed_are_decoded_anew_and_the_old_arrays_go(folder, decodings):
     load("mnist", folder, say=silent)
     write_idx(folder, train=15)

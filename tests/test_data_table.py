@@ -30,7 +30,7 @@ def read(path):
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_rows_are_points(tmp_path, ending):
+def test_rows_are_points(tmp_path, ending, monkeypatch):
     data, said = read(write(tmp_path / f"t.{ending}", ROWS))
     assert data.x_train.tolist() == [[0.5, 1], [1, 2], [2, 3], [3.5, 4]]
     assert data.x_test.tolist() == [[-4, 5], [5, 6]]
@@ -38,7 +38,9 @@ def test_rows_are_points(tmp_path, ending):
     assert data.y_test.tolist() == [1, 0]
     assert (data.names, data.image, data.x_train.dtype) == (("x", "y"), None, torch.float32)
     assert said == ["1 of 6 points have no label"]
-    assert torch.equal(read(str(tmp_path / f"t.{ending}"))[0].x_train, data.x_train)  # from the cache
+    monkeypatch.chdir(tmp_path)
+    assert torch.equal(read(f"t.{ending}")[0].x_train, data.x_train)  # from the cache
+    assert len([path for path in (tmp_path / ".balent-cache").iterdir() if path.is_dir()]) == 1
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])

@@ -56,9 +56,9 @@ class Decoded:
 
 
 def cached(
-    name: str, folder: Path, files: Sequence[Path], decode: Callable[[], Decoded], settings: object = ""
+    name: str, folder: Path, files: Sequence[Path | str], decode: Callable[[], Decoded], settings: object = ""
 ) -> Data:
-    """What `decode` makes of these files in the folder, or what it made of them before."""
+    """What `decode` makes of these files (paths, or names below the folder), or what it made of them before."""
     place = _place(folder)
     kind = f"{name}-{_digest(str(folder.resolve()), repr(settings), FORMAT)[:8]}"
     target = place / f"{kind}-{_digest(*_stamps(folder, files))[:16]}"
@@ -85,10 +85,11 @@ def _place(folder: Path) -> Path:
     raise OSError(f"decoded data can be kept neither below {folder} nor in {named or own}; set {VARIABLE} to a folder")
 
 
-def _stamps(folder: Path, files: Sequence[Path]) -> Iterator[object]:
-    for path in files:
-        stat = path.stat()
-        yield (os.path.relpath(path, folder), stat.st_size, stat.st_mtime_ns)
+def _stamps(folder: Path, files: Sequence[Path | str]) -> Iterator[str]:
+    """Strings throughout, since there may be a million of them."""
+    for name in files:
+        stat = os.stat(name if isinstance(name, Path) else os.path.join(folder, name))
+        yield f"{name} {stat.st_size} {stat.st_mtime_ns}"
 
 
 def _digest(*parts: object) -> str:

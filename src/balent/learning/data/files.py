@@ -7,7 +7,7 @@ that it is not the published one is said.
 
 import hashlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,6 +67,19 @@ def _described(known: Known) -> str:
     return f"md5 {known.md5}" + (f", {known.size:,} bytes" if known.size is not None else "")
 
 
+def below(place: Path, prefix: str = "") -> Iterator[str]:
+    """Paths of all files below a folder, with slashes; hidden ones, like the cache, are left out."""
+    with os.scandir(place / prefix) as entries:
+        for entry in entries:
+            name = f"{prefix}{entry.name}"
+            if entry.name.startswith("."):
+                continue
+            if entry.is_dir():
+                yield from below(place, f"{name}/")
+            else:
+                yield name
+
+
 def md5(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
@@ -79,7 +92,7 @@ def folder_of(name: str, folder: str | os.PathLike[str] | None) -> Path:
         raise ValueError(
             f"{name} is read from a folder with data: name it (folder=, on the command line --data), or set {VARIABLE}"
         )
-    found = Path(named).expanduser()
+    found = Path(named).expanduser().resolve()
     if not found.is_dir():
         raise FileNotFoundError(f"{found}, the folder with data, is not a folder")
     return found

@@ -8,8 +8,7 @@ Images in no class folder, in one called `unlabelled`, or without a label in the
 
 import csv
 import io
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,6 +18,7 @@ import numpy as np
 from balent.learning.data import labels, pictures
 from balent.learning.data.cache import Decoded, cached
 from balent.learning.data.contents import Data
+from balent.learning.data.files import below
 from balent.learning.data.pictures import Picture
 
 ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
@@ -42,26 +42,17 @@ class Listing:
 
 def folder(place: Path, size: int | None = None, skip_bad: bool = False) -> Data:
     """Images of one size: their own, or `size` × `size` pixels around the centre. All others are converted."""
-    files = sorted(images(place))
+    files = sorted(name for name in below(place) if name.lower().endswith(ENDINGS))
     if not files:
         raise ValueError(f"{place} has no images; they end in {', '.join(ENDINGS)}")
-    listing = from_table(place, files) if (place / TABLE).exists() else from_folders(place, files)
-    stamped = [place / name for name in files] + ([place / TABLE] if (place / TABLE).exists() else [])
-    name, settings = place.resolve().name, (size, skip_bad)
-    return cached(name, place, stamped, lambda: decoded(listing, size, skip_bad), settings)
+    has_table = (place / TABLE).exists()
 
+    def decode() -> Decoded:
+        listing = from_table(place, files) if has_table else from_folders(place, files)
+        return decoded(listing, size, skip_bad)
 
-def images(place: Path, below: str = "") -> Iterator[str]:
-    """Image files below a folder; hidden ones, like the cache, are left out."""
-    with os.scandir(place / below) as entries:
-        for entry in entries:
-            name = f"{below}/{entry.name}" if below else entry.name
-            if entry.name.startswith("."):
-                continue
-            if entry.is_dir():
-                yield from images(place, name)
-            elif entry.name.lower().endswith(ENDINGS):
-                yield name
+    stamped = [*files, TABLE] if has_table else files
+    return cached(place.resolve().name, place, stamped, decode, (size, skip_bad))
 
 
 def from_folders(place: Path, files: list[str]) -> Listing:

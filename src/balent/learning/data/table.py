@@ -25,7 +25,7 @@ def table(path: Path) -> Data:
     """The rows of a table as points; those without a label wait for one."""
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
-    return cached(path.stem, path.parent, [path], lambda: decoded(path, READERS[path.suffix](path)))
+    return cached(path.stem, path.parent, [path.name], lambda: decoded(path, READERS[path.suffix](path)))
 
 
 def decoded(path: Path, columns: Columns) -> Decoded:

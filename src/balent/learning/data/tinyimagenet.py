@@ -15,7 +15,7 @@ import numpy as np
 
 from balent.learning.data.cache import Decoded, Part, cached
 from balent.learning.data.contents import Data
-from balent.learning.data.files import Known, Source
+from balent.learning.data.files import Known, Source, below
 from balent.learning.data.pictures import Picture, Tally, blocks
 
 SOURCE = Source(
@@ -42,24 +42,16 @@ class Tree:
 
 
 def tinyimagenet(folder: Path) -> Data:
+    """From the folder if it is there, else from the archive."""
     found = SOURCE.find(folder, [FOLDER])
     if found is not None and found.is_dir():
-        tree = unpacked(found)
-        stamped = [found / name for name in tree.files]
-        return cached("tinyimagenet", folder, stamped, lambda: decoded(tree, []))
+        names = sorted(name for name in below(found) if name.startswith(("train/", "val/")))
+        tree = Tree(found, names, lambda name: (found / name).read_bytes())
+        return cached("tinyimagenet", found, names, lambda: decoded(tree, []))
     packed = SOURCE.find(folder, [ARCHIVE])
     if packed is None:
         raise SOURCE.missing(folder, [ARCHIVE])
     return cached("tinyimagenet", folder, [packed], lambda: _from_archive(packed))
-
-
-def unpacked(place: Path) -> Tree:
-    names = sorted(path.relative_to(place).as_posix() for part in ("train", "val") for path in _files(place / part))
-    return Tree(place, names, lambda name: (place / name).read_bytes())
-
-
-def _files(place: Path) -> list[Path]:
-    return [path for path in place.rglob("*") if path.is_file()]
 
 
 def _from_archive(path: Path) -> Decoded:
