@@ -1,0 +1,64 @@
+"""All claims of the paper in one table, and the page that shows them with their figures."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from balent.paper.studies.study import ANSWERS, Cell, Found, Study, run
+
+COLUMNS = ("study", "claim", "where", "paper", "ours", "verdict")
+LONGEST = 30  # rows of a table that a page shows; all are in the CSV
+INTRODUCTION = """\
+# The paper, recomputed
+
+Figures and analytic statements of *Active Learning in Bayesian Neural Networks with Balanced Entropy Learning
+Principle* (Woo, ICLR 2023), computed again. This page is written by `{command}`; every number on it is the output of
+that run. One study alone: `balent study NAME`. Accuracies of active learning are not here: they take runs (`balent
+run`).
+
+A verdict is ours: each has a test that could have failed, in `src/balent/paper/studies/NAME.py`. Where the paper leaves
+open how a figure was made, we say what we took, and "in part" may mean that the claim depends on it. More on errata:
+[measures.md](measures.md#errata-of-the-paper). What Monte-Carlo noise does: [uncertainty.md](uncertainty.md).
+"""
+
+
+def found(studies: Mapping[str, Study], quick: bool = False) -> Iterator[Found]:
+    for name, study in studies.items():
+        yield run(name, study, quick)
+
+
+def rows(found: Iterable[Found]) -> list[tuple[str, ...]]:
+    """A row for each claim."""
+    return [(one.name, v.claim, v.where, v.paper, v.ours, v.answer) for one in found for v in one.verdicts]
+
+
+def count(found: Iterable[Found]) -> str:
+    """How many claims hold, in words."""
+    answers = Counter(v.answer for one in found for v in one.verdicts)
+    return f"{sum(answers.values())} claims: " + ", ".join(f"{answers[a]} {a}" for a in ANSWERS.values())
+
+
+def page(found: Sequence[Found], folder: str, command: str) -> str:
+    """Markdown; figures are linked in this folder, seen from where the page is."""
+    claims = _table(COLUMNS, rows(found))
+    parts = [INTRODUCTION.format(command=command), f"## Claims\n\n{count(found)}.\n\n{claims}"]
+    return "\n".join([*parts, *(_section(one, folder) for one in found)])
+
+
+def _section(one: Found, folder: str) -> str:
+    table = one.table
+    rows = _table(table.columns, table.rows) if len(table.rows) <= LONGEST else ""
+    figures = "\n\n".join(f"![{one.study.about}]({(Path(folder) / name).as_posix()})" for name in one.figures("png"))
+    return "\n".join([f"## {one.name}\n", (one.study.how or "").strip(), "", figures, "", rows])
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
+    lines = [columns, ["---"] * len(columns), *([shown(cell) for cell in row] for row in rows)]
+    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
+
+
+def shown(cell: Cell) -> str:
+    """Four digits; what there is no number for is left empty."""
+    if isinstance(cell, float):
+        return "" if cell != cell else f"{cell:.4g}"
+    return str(cell)
