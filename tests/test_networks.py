@@ -165,7 +165,7 @@ def torchvision_names():
 
 
 def test_files_of_torchvision_are_understood(resnet18):
-    assert {backbones._renamed(name) for name in torchvision_names()} == set(resnet18.backbone.state_dict())
+    assert {backbones.renamed(name) for name in torchvision_names()} == set(resnet18.backbone.state_dict())
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_weights_of_another_network_are_refused(tmp_path, resnet18, kind, messag
 
 
 def test_other_depths_are_refused():
-    with pytest.raises(ValueError, match="depth 18 or 50, but 34 was asked for"):
+    with pytest.raises(ValueError, match="depth 18, 50, 10, but 34 was asked for"):
         resnet(34)
 
 

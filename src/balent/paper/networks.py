@@ -6,7 +6,8 @@ both, which is what the fast paths use. Every last layer has no bias.
 
 from torch import Tensor, nn
 
-from balent.paper.backbones import Weights, resnet
+from balent.paper.backbones import Weights
+from balent.paper.catalogue import backbone, made
 from balent.predictors.variational_dropout import VariationalLinear
 
 
@@ -95,14 +96,20 @@ class BackboneBNN(nn.Module):
         return self.classifier(self.features(x))
 
 
-def svhn_bnn(classes: int = 10, weights: Weights = None) -> BackboneBNN:
-    """SVHN: ResNet-18 trained together with its head."""
-    return BackboneBNN(resnet(18, weights), 512, classes)
+def backbone_with_head(name: str, classes: int, p: float = 0.2, image_size: int | None = None) -> BackboneBNN:
+    """Any backbone of the catalogue, trained together with its head. Images are in [0, 1]."""
+    features = backbone(name, image_size)
+    return BackboneBNN(features, features.width, classes, p)
 
 
-def tinyimagenet_bnn(classes: int = 200, weights: Weights = None) -> BackboneBNN:
-    """TinyImageNet: ResNet-50 trained together with its head."""
-    return BackboneBNN(resnet(50, weights), 2048, classes)
+def svhn_bnn(classes: int = 10, weights: Weights = None, image_size: int = 32) -> BackboneBNN:
+    """SVHN: ResNet-18 trained together with its head. Images are in [0, 1]."""
+    return BackboneBNN(made("resnet18", weights, image_size), 512, classes)
+
+
+def tinyimagenet_bnn(classes: int = 200, weights: Weights = None, image_size: int = 64) -> BackboneBNN:
+    """TinyImageNet: ResNet-50 trained together with its head. Images are in [0, 1]."""
+    return BackboneBNN(made("resnet50", weights, image_size), 2048, classes)
 
 
 class VariationalDropoutClassifier(nn.Module):

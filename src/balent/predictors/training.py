@@ -16,9 +16,9 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from balent.predictors.augment import Augment, augmentation
 from balent.predictors.inputs import Batch, as_pairs, fitting, logits_of, size, take
 
-Augment = Callable[[Any, Generator], Any]
 Loss = Callable[[Tensor, Tensor], Tensor]
 Progress = Callable[[int, int], None]  # called with the epochs done and the epochs in all
 
@@ -32,7 +32,7 @@ class Training:
     learning_rate: float = 1e-3
     weight_decay: float = 0.0
     warm_start: bool = False  # go on from the weights of the last fit, rather than from the first ones
-    augment: Augment | None = None  # (batch, generator) -> batch, at every step
+    augment: str | Augment = ""  # a name of AUGMENTATIONS, or (batch, generator) -> batch, at every step
     device: str = "cpu"
     one_class: bool = False  # allow labels of a single class
 
@@ -40,6 +40,7 @@ class Training:
         for name in ("epochs", "batch_size", "learning_rate"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be positive, but is {getattr(self, name)}")
+        augmentation(self.augment)  # a name that there is
 
 
 def fit(
@@ -101,10 +102,11 @@ def _epoch(
     generator: Generator,
 ) -> Iterator[Tensor]:
     order = torch.randperm(len(y), generator=generator).to(y.device)
+    augment = augmentation(settings.augment)
     for rows in order.tensor_split(math.ceil(len(y) / settings.batch_size)):
         batch = take(x, rows)
-        if settings.augment is not None:
-            batch = settings.augment(batch, generator)
+        if augment is not None:
+            batch = augment(batch, generator)
         value = loss(logits_of(model, channels_last(batch)), y[rows])
         optimizer.zero_grad()
         value.backward()

@@ -1,0 +1,46 @@
+"""A backbone of the catalogue, trained by SimCLR into a file that the catalogue takes."""
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+from torch import Generator
+
+from balent.learning.datasets import Data
+from balent.learning.embedding import fingerprint
+from balent.learning.seeds import seed_of
+from balent.learning.simclr import SimCLR, Step, train
+from balent.paper import catalogue
+from balent.predictors.training import reproducible
+
+
+def pretrain(data: Data, name: str, settings: SimCLR, path: Path, device: str = "cpu") -> Iterator[Step]:
+    """SimCLR on the pool's images, from random weights; yields its steps, and then the file is there.
+
+    Until then FILE.parts holds a checkpoint that the same call goes on from. A file that is there already and says the
+    same is left as it is.
+    """
+    if path.suffix != ".safetensors":
+        raise ValueError(f"weights are written to a .safetensors file, but {path} was named")
+    with reproducible(Generator().manual_seed(seed_of(settings.seed, "initial weights"))):
+        backbone = catalogue.made(name, None, settings.image_size)
+    about = {"simclr": asdict(settings), "images": fingerprint(data)}
+    parts = path.with_name(path.name + ".parts")
+    if path.exists():
+        _agree(path, {"backbone": name, **about})
+    else:
+        words = {"backbone": name, "images": about["images"]}
+        yield from train(backbone, backbone.width, data.x_train, settings, directory=parts, about=words, device=device)
+        catalogue.save(path, backbone, **about)
+    shutil.rmtree(parts, ignore_errors=True)
+
+
+def _agree(path: Path, wanted: dict[str, object]) -> None:
+    before = catalogue.about(path)
+    for name, value in wanted.items():
+        if before.get(name) != value:
+            raise FileExistsError(
+                f"{path} is there already, with {name} = {before.get(name)!r} where {value!r} was asked for; "
+                "name another file, or remove this one"
+            )
