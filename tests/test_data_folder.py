@@ -108,6 +108,7 @@ def test_a_table_may_say_which_images_test(tmp_path):
         (["0.png,cat"], "file,kind", "must have a column label or class"),
         (["0.png,cat,train", "1.png,dog,test"], "file,label,split", "class 'dog' in the test set.*does not occur"),
         (["0.png,cat,train", "1.png,,test"], "file,label,split", "a test set needs labels"),
+        (["0.png,cat,test", "1.png,dog,val"], "file,label,split", "has 'val' beside test"),
         (["0.png,cat,tomorrow"], "file,label,split", "train or test, but .* has 'tomorrow'"),
     ],
 )
@@ -120,6 +121,29 @@ def test_classes_of_the_test_folder_must_occur_in_train(tmp_path):
     write_files(tmp_path, photos() | photos(classes=("bird",), each=1, part="test"))
     with pytest.raises(ValueError, match=r"bird.0\.png is of class 'bird' in the test set.*there are cat, dog"):
         read(tmp_path)
+
+
+def test_validation_images_are_left_out_where_there_is_a_test_part(tmp_path):
+    write_files(tmp_path, photos() | photos(each=2, part="val"))
+    assert len(read(tmp_path)[0].y_test) == 4
+    write_files(tmp_path, photos(each=1, part="test"))
+    data, said = read(tmp_path)
+    assert (len(data.y_train), len(data.y_test)) == (12, 2)
+    assert said == ["left out, since there is a test part: 4 images of the validation part"]
+
+
+def test_images_beside_the_parts_are_not_taken_for_a_class(tmp_path):
+    write_files(tmp_path, photos() | photos(classes=("cat",), part="extra"))
+    with pytest.raises(ValueError, match="has images in 'extra' beside 'train'"):
+        read(tmp_path)
+
+
+def test_a_hundred_unreadable_images_are_a_hundred_names_in_the_error(tmp_path):
+    write_files(tmp_path, photos() | {f"train/cat/bad{i}.png": b"" for i in range(100)})
+    with pytest.raises(ValueError, match="100 of 112") as error:
+        read(tmp_path)
+    assert str(error.value).count(".png (") == 100
+    assert any("and 80 more" in note for note in read(tmp_path, skip_bad=True)[1])
 
 
 def test_odd_images_are_converted_and_that_is_said(tmp_path):
@@ -139,10 +163,10 @@ def test_odd_images_are_converted_and_that_is_said(tmp_path):
     assert data.image == (3, 8, 8)
     assert len(data.y_train) == 18
     assert said == [
-        "2 images were grey, made colour",
-        "1 images were of 16 bits a pixel, brought to 8",
-        "1 images were resized, and cropped around the centre, to 8 × 8",
-        "1 images were transparent, laid on white",
+        "grey, made colour: 2 of 20 images",
+        "of 16 bits a pixel, brought to 8: 1 of 20 images",
+        "resized, and cropped around the centre, to 8 × 8: 1 of 20 images",
+        "transparent, laid on white: 1 of 20 images",
     ]
 
 
@@ -185,7 +209,7 @@ def test_a_size_can_be_asked_for_and_large_images_become_224(tmp_path):
     assert read(tmp_path)[0].image == (3, 224, 224)
     data, said = read(tmp_path, size=32)
     assert data.image == (3, 32, 32)
-    assert "2 images were resized, and cropped around the centre, to 32 × 32" in said
+    assert "resized, and cropped around the centre, to 32 × 32: 2 of 2 images" in said
     assert read(tmp_path)[0].image == (3, 224, 224)  # each size has a cache of its own
 
 
@@ -207,14 +231,14 @@ def test_unreadable_images_are_all_listed_and_skipped_only_on_request(tmp_path):
         "test/cat/1.png": b"",
     }
     write_files(tmp_path, files | bad)
-    with pytest.raises(ValueError, match="3 images cannot be read") as error:
+    with pytest.raises(ValueError, match="3 of 606 images cannot be read") as error:
         read(tmp_path)
     assert all(name in str(error.value) for name in bad)
     data, said = read(tmp_path, skip_bad=True)
     assert (len(data.x_train), len(data.y_train), len(data.x_test), len(data.y_test)) == (598, 598, 5, 5)
-    assert any("3 images cannot be read and were left out" in note and "dog/299.png" in note for note in said)
+    assert any("left out: 3 of 606 images cannot be read" in note and "dog/299.png" in note for note in said)
     assert data.y_train.bincount().tolist() == [299, 299]
-    with pytest.raises(ValueError, match="3 images cannot be read"):
+    with pytest.raises(ValueError, match="3 of 606 images cannot be read"):
         read(tmp_path)
 
 
@@ -241,6 +265,8 @@ def test_a_folder_without_images_says_so(tmp_path):
         read(tmp_path)
     with pytest.raises(ValueError, match="size and skip_bad are for folders"):
         load("moons", size=8)
+    with pytest.raises(ValueError, match="positive number of pixels"):
+        load(str(tmp_path), size=0)
 
 
 # ── TinyImageNet ─────────────────────────────────────────────────────────────────────────────────
@@ -275,11 +301,13 @@ def test_tinyimagenet_in_need_is_named(tmp_path):
         load("tinyimagenet", tmp_path)
     at = whole.index(files["val/images/val_1.JPEG"]) + 400
     (tmp_path / "tiny-imagenet-200.zip").write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
-    with pytest.raises(ValueError, match=r"1 images cannot be read: .*val_1\.JPEG \(BadZipFile.*get the set again"):
+    with pytest.raises(
+        ValueError, match=r"1 of 17 images cannot be read: .*val_1\.JPEG \(BadZipFile.*get the set again"
+    ):
         load("tinyimagenet", tmp_path, say=lambda note: None)
     write_files(place, files)
     (place / f"train/{wnids[0]}/images/{wnids[0]}_2.JPEG").write_bytes(b"damaged")
-    with pytest.raises(ValueError, match=r"1 images cannot be read: .*_2\.JPEG"):
+    with pytest.raises(ValueError, match=r"1 of 17 images cannot be read: .*_2\.JPEG"):
         load("tinyimagenet", tmp_path)
     annotations = place / "val/val_annotations.txt"
     annotations.write_text("val_77.JPEG\tn00000009\n")

@@ -50,7 +50,7 @@ def test_unreadable_images_are_listed(tmp_path):
     good, bad = {"bytes": file.getvalue(), "path": None}, {"bytes": b"damaged", "path": None}
     made = datasets.Dataset.from_dict({"image": [good, bad, good], "label": [0, 1, 1]}, features=features)
     made.save_to_disk(tmp_path / "d")
-    with pytest.raises(ValueError, match=r"1 images cannot be read: [a-z]+ 1 "):
+    with pytest.raises(ValueError, match=r"1 of 3 images cannot be read: [a-z]+ 1 "):
         read(tmp_path / "d")
     assert read(tmp_path / "d", skip_bad=True)[0].y_train.tolist() == [0, 1]
 

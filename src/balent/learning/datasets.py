@@ -103,6 +103,8 @@ def load(
     should know of how it was read is said, and stands in `.notes`.
     """
     times, of = _times(name)
+    if size is not None and size < 1:
+        raise ValueError(f"size must be a positive number of pixels, but is {size}")
     if of.startswith(PREFIX):
         data = hub(of.removeprefix(PREFIX), size, skip_bad)
     elif not _is_known(of) and Path(of).is_dir():

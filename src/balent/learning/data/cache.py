@@ -60,7 +60,7 @@ def cached(
 ) -> Data:
     """What `decode` makes of these files (paths, or names below the folder), or what it made of them before."""
     place = _place(folder)
-    kind = f"{name}-{_digest(str(folder.resolve()), repr(settings), FORMAT)[:8]}"
+    kind = f"{name[:40]}-{_digest(str(folder.resolve()), repr(settings), FORMAT)[:8]}"
     target = place / f"{kind}-{_digest(*_stamps(folder, files))[:16]}"
     with _alone(place / f"{kind}.lock"):
         found = _read(target)
@@ -164,6 +164,6 @@ def _points(path: Path) -> Images | Tensor:
 
 def _forget(place: Path, kind: str, target: Path) -> None:
     """What was made of the files as they were before."""
-    for other in place.glob(f"{kind}-*"):
-        if other != target and other.is_dir():
+    for other in place.iterdir():
+        if other.name.startswith(f"{kind}-") and other != target and other.is_dir():
             shutil.rmtree(other, ignore_errors=True)

@@ -9,7 +9,7 @@ Images in no class folder, in one called `unlabelled`, or without a label in the
 import csv
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -35,6 +35,7 @@ class Listing:
     files: list[str]
     words: list[str | None]
     tests: np.ndarray | None
+    notes: list[str] = field(default_factory=list)
 
     def where(self, i: int) -> str:
         return f"{self.folder / self.files[i]}"
@@ -57,14 +58,32 @@ def folder(place: Path, size: int | None = None, skip_bad: bool = False) -> Data
 
 def from_folders(place: Path, files: list[str]) -> Listing:
     """Labels are the folders that images lie in, below train/ and test/ if there are such."""
-    paths = [name.split("/") for name in files]
-    has_parts = any(path[0].lower() in labels.TRAIN + labels.TEST for path in paths if len(path) > 1)
-    words: list[str | None] = []
-    for path in paths:
-        inside = path[1:] if has_parts and path[0].lower() in labels.TRAIN + labels.TEST else path
-        words.append(None if len(inside) < 2 or inside[0].lower() in NOBODY else inside[0])
-    tests = np.array([has_parts and len(path) > 1 and path[0].lower() in labels.TEST for path in paths], bool)
-    return Listing(place, files, words, tests if tests.any() else None)
+    tops = {top.lower() for top, slash, _ in (name.partition("/") for name in files) if slash}
+    if not tops & set(labels.PARTS):
+        return Listing(place, files, [_word(name) for name in files], None)
+    others = tops - {*labels.PARTS, *NOBODY}
+    if others:
+        raise ValueError(
+            f"{place} has images in {min(others)!r} beside {min(tops & set(labels.PARTS))!r}; put them below that, or "
+            f"into {NOBODY[0]!r}"
+        )
+    has_test = bool(tops & set(labels.TEST))
+    kept = [name for name in files if not (has_test and _top(name) in labels.VALIDATION)]
+    notes = [f"left out, since there is a test part: {len(files) - len(kept)} images of the validation part"]
+    words = [_word(name.partition("/")[2] if _top(name) in labels.PARTS else name) for name in kept]
+    tests = np.array([_top(name) in labels.TEST + labels.VALIDATION for name in kept], bool)
+    return Listing(place, kept, words, tests if tests.any() else None, notes if len(kept) < len(files) else [])
+
+
+def _top(name: str) -> str:
+    top, slash, _ = name.partition("/")
+    return top.lower() if slash else ""
+
+
+def _word(name: str) -> str | None:
+    """The class folder of an image, if it lies in one."""
+    top, slash, _ = name.partition("/")
+    return top if slash and top.lower() not in NOBODY else None
 
 
 def from_table(place: Path, files: list[str]) -> Listing:
@@ -103,7 +122,7 @@ def _column(path: Path, came: Sequence[str], names: tuple[str, ...]) -> str:
 def decoded(listing: Listing, size: int | None, skip_bad: bool) -> Decoded:
     known = labels.settled(listing.words, listing.tests, listing.files, listing.where)
     found = [Picture(name, partial(_opened, listing.folder / name)) for name in listing.files]
-    return pictures.decoded(found, known, size, skip_bad)
+    return pictures.decoded(found, replace(known, notes=listing.notes + known.notes), size, skip_bad)
 
 
 def _opened(path: Path) -> io.BufferedIOBase:

@@ -26,14 +26,15 @@ LABEL = ("label", "labels", "fine_label", "class", "target", "y")
 def hub(name: str, size: int | None = None, skip_bad: bool = False) -> Data:
     """The data set of this name, or in this folder. Without a test part, one in five labelled points is held out."""
     found = _loaded(name)
-    pool, test = _parts(name, found)
-    files = [Path(file["filename"]) for part in (pool, test) if part is not None for file in part.cache_files]
+    parts = _parts(name, found)
+    files = [Path(file["filename"]) for part in parts for file in part.cache_files]
     if not files:
         raise ValueError(f"{PREFIX}{name} is not kept in files; save it with save_to_disk, and name that folder")
-    stem = Path(name).name
-    return cached(
-        stem, files[0].parent, files, lambda: decoded(name, pool, test, size, skip_bad), (name, size, skip_bad)
-    )
+
+    def decode() -> Decoded:
+        return decoded(name, parts, size, skip_bad)
+
+    return cached(Path(name).name, files[0].parent, files, decode, (name, size, skip_bad))
 
 
 def _loaded(name: str) -> Any:
@@ -51,28 +52,26 @@ def _loaded(name: str) -> Any:
         ) from None
 
 
-def _parts(name: str, found: Any) -> tuple[Any, Any]:
-    """The pool and, where there is one, the test part."""
+def _parts(name: str, found: Any) -> list[Any]:
+    """The pool and, where there is one, the test part; others are left out."""
     if not isinstance(found, dict):
-        return found, None
-    train = next((found[part] for part in labels.TRAIN if part in found), None)
-    test = next((found[part] for part in labels.TEST if part in found), None)
-    if train is None:
-        if len(found) != 1:
-            raise ValueError(f"{PREFIX}{name} must have a part called train, but has {', '.join(found)}")
-        return next(iter(found.values())), None
-    return train, test
+        return [found]
+    train = [found[part] for part in labels.TRAIN if part in found]
+    test = [found[part] for part in labels.TEST + labels.VALIDATION if part in found]
+    if not train and len(found) > 1:
+        raise ValueError(f"{PREFIX}{name} must have a part called train, but has {', '.join(found)}")
+    return train[:1] + test[:1] if train else list(found.values())
 
 
-def decoded(name: str, pool: Any, test: Any, size: int | None, skip_bad: bool) -> Decoded:
-    parts = [part for part in (pool, test) if part is not None]
+def decoded(name: str, parts: list[Any], size: int | None, skip_bad: bool) -> Decoded:
+    pool, *test = parts
     label = _label(name, pool)
 
     def where(i: int) -> str:
         return f"{PREFIX}{name}, row {i} of {'train' if i < len(pool) else 'test, counted on from train'},"
 
     words = labels.as_words([word for part in parts for word in _words(part, label)], where)
-    tests = None if test is None else np.arange(len(words)) >= len(pool)
+    tests = np.arange(len(words)) >= len(pool) if test else None
     keys = [str(i) for i in range(len(words))]
     known = labels.settled(words, tests, keys, where, tuple(getattr(pool.features[label], "names", ())))
     image = next((column for column, kind in pool.features.items() if type(kind).__name__ == "Image"), None)

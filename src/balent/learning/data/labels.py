@@ -13,7 +13,8 @@ import numpy as np
 from balent.learning.data.contents import UNLABELLED
 
 HELD_OUT = 5  # one in so many tests
-TRAIN, TEST = ("train", "training", "pool"), ("test", "testing", "val", "valid", "validation")  # names of parts
+TRAIN, TEST, VALIDATION = ("train", "training", "pool"), ("test", "testing"), ("val", "valid", "validation")
+PARTS = TRAIN + TEST + VALIDATION  # names of folders and words in tables; validation tests where there is no test part
 
 Label = str | int | float | None
 Where = Callable[[int], str]  # where the i-th label stands, for people
@@ -111,11 +112,17 @@ def _check_test(word: str | None, names: tuple[str, ...], where: str) -> None:
 
 
 def parts(words: Sequence[str], where: Where) -> np.ndarray:
-    """Which points test, from a column that says train or test."""
-    for i, word in enumerate(words):
-        if word.strip().lower() not in TRAIN + TEST:
-            raise ValueError(f"a split is train or test, but {where(i)} has {word!r}")
-    return np.array([word.strip().lower() in TEST for word in words], bool)
+    """Which points test, from a column that says train or test (or validation, for the same)."""
+    said = [word.strip().lower() for word in words]
+    for i, word in enumerate(said):
+        if word not in PARTS:
+            raise ValueError(f"a split is train or test, but {where(i)} has {words[i]!r}")
+    for i, word in enumerate(said):
+        if word in VALIDATION and set(said) & set(TEST):
+            raise ValueError(
+                f"a split is train or test, but {where(i)} has {words[i]!r} beside test; leave those rows out"
+            )
+    return np.array([word not in TRAIN for word in said], bool)
 
 
 def held_out(words: Sequence[str | None], keys: Sequence[str]) -> tuple[np.ndarray, str]:

@@ -19,7 +19,7 @@ from balent.learning.data.labels import Settled
 
 TOGETHER = 256  # files read before their images are handed on
 LARGEST = 224  # pixels a side, where no size is asked for: what backbones take
-LISTED = 20  # unreadable files named in an error
+LISTED = 20  # unreadable files named in a note; an error names them all
 GREY = ("1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L")
 DEEP = ("I", "I;16", "I;16B", "I;16L")  # 16 bits
 TRANSPARENT = ("RGBA", "LA", "PA", "La", "RGBa")
@@ -39,6 +39,7 @@ class Picture:
 class Tally:
     """What happened on the way: files that could not be read, and why; what was done to how many."""
 
+    total: int
     skip_bad: bool = False
     else_do: str = "or go on without them (skip_bad=True)"
     bad: dict[str, str] = field(default_factory=dict)
@@ -46,19 +47,18 @@ class Tally:
 
     def check(self) -> None:
         if self.bad and not self.skip_bad:
-            raise ValueError(
-                f"{len(self.bad)} images cannot be read: {self._listed()}. Mend or remove them, {self.else_do}"
-            )
+            raise ValueError(f"{self._listed(len(self.bad))}. Mend or remove them, {self.else_do}")
 
     def notes(self) -> list[str]:
         """What to say when all are read; files that could not be are an error, unless they may be skipped."""
         self.check()
-        left = [f"{len(self.bad)} images cannot be read and were left out: {self._listed()}"] if self.bad else []
-        return left + [f"{count} images were {what}" for what, count in sorted(self.done.items())]
+        left = [f"left out: {self._listed(LISTED)}"] if self.bad else []
+        return left + [f"{what}: {count} of {self.total} images" for what, count in sorted(self.done.items())]
 
-    def _listed(self) -> str:
-        shown = [f"{name} ({why})" for name, why in sorted(self.bad.items())[:LISTED]]
-        return "; ".join(shown) + (f"; and {len(self.bad) - LISTED} more" if len(self.bad) > LISTED else "")
+    def _listed(self, most: int) -> str:
+        shown = [f"{name} ({why})" for name, why in sorted(self.bad.items())[:most]]
+        more = [f"and {len(self.bad) - most} more"] if len(self.bad) > most else []
+        return f"{len(self.bad)} of {self.total} images cannot be read: {'; '.join(shown + more)}"
 
 
 def pillow() -> ModuleType:
@@ -71,7 +71,7 @@ def pillow() -> ModuleType:
 
 def decoded(found: Sequence[Picture], known: Settled, size: int | None, skip_bad: bool) -> Decoded:
     """Images of one shape, to be decoded when they are asked for, with their labels."""
-    tally = Tally(skip_bad)
+    tally = Tally(len(found), skip_bad)
     shape = survey(found, size, tally)
 
     def part(chosen: np.ndarray) -> Part:

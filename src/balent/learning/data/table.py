@@ -18,7 +18,7 @@ from balent.learning.data.labels import Settled
 
 LABEL, SPLIT = ("label", "class", "target", "y"), ("split", "part")
 
-Columns = Mapping[str, Sequence[Any]]
+Columns = Mapping[str, Sequence[Any] | np.ndarray]
 
 
 def table(path: Path) -> Data:
@@ -38,7 +38,7 @@ def decoded(path: Path, columns: Columns) -> Decoded:
     if not features or not len(columns[label]):
         raise ValueError(f"{path} must have rows, and columns of numbers beside {label!r}")
     x = np.stack([_numbers(path, name, columns[name]) for name in features], 1)
-    words = labels.as_words(columns[label], lambda i: _row(path, i))
+    words = labels.as_words(_list(columns[label]), lambda i: _row(path, i))
     tests = None if split is None else labels.parts([str(word) for word in columns[split]], lambda i: _row(path, i))
     keys = [str(i) for i in range(len(words))]
     return arrays(x, labels.settled(words, tests, keys, lambda i: _row(path, i)))
@@ -50,11 +50,15 @@ def arrays(x: np.ndarray, known: Settled) -> Decoded:
     return Decoded(train, test, known.names, lambda: known.notes)
 
 
+def _list(column: Sequence[Any] | np.ndarray) -> list[Any]:
+    return column.tolist() if isinstance(column, np.ndarray) else list(column)
+
+
 def _row(path: Path, i: int) -> str:
     return f"{path}, row {i + 1},"
 
 
-def _numbers(path: Path, name: str, column: Sequence[Any]) -> np.ndarray:
+def _numbers(path: Path, name: str, column: Sequence[Any] | np.ndarray) -> np.ndarray:
     """A column of features. The first cell that is no finite number is named."""
     try:
         numbers = np.asarray(column).astype(np.float32)
@@ -100,7 +104,15 @@ def _parquet(path: Path) -> Columns:
         found = parquet.read_table(path)
     except (ArrowInvalid, OSError) as error:
         raise ValueError(f"{path} cannot be read as parquet: {error}") from None
-    return {name: found[name].to_pylist() for name in found.column_names}
+    return {name: _values(found[name]) for name in found.column_names}
+
+
+def _values(column: Any) -> Sequence[Any] | np.ndarray:
+    """Numbers as an array: a list of Python's would take ten times the memory."""
+    from pyarrow import types
+
+    number = types.is_integer(column.type) or types.is_floating(column.type)
+    return column.to_numpy() if number and column.null_count == 0 else column.to_pylist()
 
 
 READERS: dict[str, Callable[[Path], Columns]] = {".csv": _csv, ".parquet": _parquet}

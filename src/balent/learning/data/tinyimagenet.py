@@ -57,9 +57,9 @@ def tinyimagenet(folder: Path) -> Data:
 def _from_archive(path: Path) -> Decoded:
     try:
         archive = zipfile.ZipFile(path)
-        below = {PurePosixPath(*PurePosixPath(name).parts[1:]).as_posix(): name for name in archive.namelist()}
-        names = sorted(name for name in below if name.startswith(("train/", "val/")) and not below[name].endswith("/"))
-        tree = Tree(path, names, lambda name: archive.read(below[name]))
+        paths = {PurePosixPath(*PurePosixPath(name).parts[1:]).as_posix(): name for name in archive.namelist()}
+        names = sorted(name for name in paths if name.startswith(("train/", "val/")) and not paths[name].endswith("/"))
+        tree = Tree(path, names, lambda name: archive.read(paths[name]))
         return decoded(tree, SOURCE.checked(path, KNOWN))
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise SOURCE.damaged(path, error, KNOWN) from None
@@ -71,7 +71,7 @@ def decoded(tree: Tree, notes: list[str]) -> Decoded:
     names = tuple(sorted(set(wnids)))
     val, truth = _annotated(tree, names)
     number = {name: i for i, name in enumerate(names)}
-    tally = Tally(else_do=f"or get the set again from {SOURCE.address}")
+    tally = Tally(len(train) + len(val), else_do=f"or get the set again from {SOURCE.address}")
     pool = _part(tree, train, [number[wnid] for wnid in wnids], tally)
     test = _part(tree, val, [number[wnid] for wnid in truth], tally)
 
