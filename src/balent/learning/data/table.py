@@ -108,7 +108,7 @@ def _parquet(path: Path) -> Columns:
 
 
 def _values(column: Any) -> Sequence[Any] | np.ndarray:
-    """Numbers as an array: a list of Python's would take ten times the memory."""
+    """Numbers as an array: a list of Python's would take several times the memory."""
     from pyarrow import types
 
     number = types.is_integer(column.type) or types.is_floating(column.type)
