@@ -14,6 +14,8 @@ from torch.testing import assert_close
 
 import balent
 from balent import Draws, MCDropout, Moments
+from balent.learning.pool import as_pool
+from balent.learning.remaining import remaining
 from balent.measures import bald
 from balent.strategies import BatchBALD, strategy
 from balent.strategies.batch_bald import FEWEST
@@ -366,12 +368,12 @@ def test_masks_per_point_are_refused(name):
         strategy(name)(sampled, torch.randn(20, 4), 3, generator=generator())
 
 
-def test_a_learner_refuses_masks_per_point_too():
-    """Through the wrapper that tells functions the true positions of what is left."""
-    learner = balent.Learner(MCDropout(network(), epochs=1), torch.randn(20, 4), "batch_bald", masks="per-point")
-    learner.tell([0, 1, 2], [0, 1, 2])
+def test_masks_per_point_are_known_behind_the_wrapper_of_what_is_left():
+    """A Learner puts it around its functions, to tell them the true positions."""
+    sampled = MCDropout(network()).sample(5, seed=0, masks="per-point")
+    pool, placed, _ = remaining(as_pool(torch.randn(20, 4)), [1, 2, 5, 9], sampled)
     with pytest.raises(ValueError, match="batch_bald needs draws that are the same functions"):
-        learner.ask(3)
+        balent.acquire(placed, pool, 2, "batch_bald")
 
 
 @pytest.mark.parametrize("name", ["batch_bald", "core_mse", "core_log"])

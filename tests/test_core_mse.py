@@ -218,6 +218,16 @@ def test_tiny_probabilities_do_not_overflow(chosen):
     assert scores[1] > scores[0] >= 0
 
 
+def test_bounds_hold_where_squares_would_underflow():
+    """Doubts of 1e-22 in float32: q² is 0 there, but q²/p is not, and decides between points 1 to 3."""
+    doubt = torch.tensor([0.3, 1e-22, 3e-22, 2e-22])
+    p = torch.stack([doubt, 2 * doubt, 3 * doubt], 1)
+    p = torch.stack([1 - p, p], -1)
+    assert pick(p, 4).indices.tolist() == [0, 2, 3, 1]
+    assert pick(p, 2).indices.tolist() == [0, 2]
+    assert pick(p, 3).indices.tolist() == [0, 2, 3]
+
+
 @pytest.mark.parametrize("reference", [0, -3])
 def test_a_reference_without_points_is_refused(reference):
     with pytest.raises(ValueError, match=f"reference must be a positive number of points, .* but is {reference}"):
@@ -260,9 +270,7 @@ def test_a_network_and_its_draws_pick_the_same(name):
 def test_half_precision_is_computed_in_float32():
     p = probabilities(40, 6, 3)
     half = p.half()
-    assert_close(
-        every_score(half), every_score(half.double() / half.double().sum(-1, keepdim=True)), rtol=1e-4, atol=0
-    )
+    assert_close(every_score(half), every_score(half.double() / half.double().sum(-1, keepdim=True)), rtol=1e-4, atol=0)
 
 
 def test_a_label_is_worth_at_most_the_whole_squared_error():

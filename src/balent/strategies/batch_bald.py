@@ -24,7 +24,7 @@ from balent.strategies.configurations import Configurations
 from balent.types import Batches, Draws, Indices, Picks, Pool, Sampled
 
 FEWEST, MOST = 32, 256  # candidates that are tried together
-TOGETHER = 1 << 22  # configurations times classes of candidates that are tried together
+TOGETHER = 1 << 20  # configurations times classes of candidates that are tried together
 NUMBER = 8  # bytes, of float32 half
 
 
@@ -51,9 +51,10 @@ class BatchBALD:
     """k points one after the other, each of the largest gain in I(labels; ω); scores are the gains.
 
     `samples`: configurations of labels that are looked at: all while there are no more, then so many of them, those
-    that are likely and a sample of the rest (unbiased). `memory`: bytes for configurations and for draws of
-    candidates; less of it means fewer of both. From where configurations are sampled, bounds hold up to the error of
-    that: a pick may miss one that is better by as little.
+    that are likely and a sample of the rest (unbiased for a given batch; the best of many estimates is a little too
+    high). `memory`: bytes for configurations and for draws of candidates; less of it means fewer of both, `plan` says
+    how many. From where configurations are sampled, bounds hold up to the error of that: a pick may miss one that is
+    better by as little.
 
     Needs functions shared by the pool (masks="shared") and a pool that can be read again. Time: one pass over the pool
     for BALD, then 2·samples·M·C operations a candidate tried, some dozens a pick where points differ. Memory:
@@ -93,15 +94,16 @@ draws of up to 16,777 candidates in memory
         plan = self.plan(k, draws, classes)
         shelf, labels = Shelf(sampled, pool, classes, plan.kept), Configurations.before_any(draws, one.dtype)
         bounds = single_gains(sampled, pool)
-        picks: list[tuple[int, float]] = []
-        while True:
-            picks.append(best(bounds, labels, shelf))
-            if len(picks) == k:
-                indices, gains = zip(*picks, strict=True)
-                return Picks(torch.tensor(indices), torch.tensor(gains, dtype=torch.float64))
-            chosen = picks[-1][0]
-            bounds[chosen] = -torch.inf
-            labels = labels.extended(shelf[torch.tensor([chosen])][0], plan.samples, generator)
+        indices: list[int] = []
+        gains: list[float] = []
+        while len(indices) < k:
+            if indices:
+                labels = labels.extended(shelf[torch.tensor(indices[-1:])][0], plan.samples, generator)
+            point, gain = best(bounds, labels, shelf)
+            bounds[point] = -torch.inf  # never again
+            indices.append(point)
+            gains.append(gain)
+        return Picks(torch.tensor(indices), torch.tensor(gains, dtype=torch.float64))
 
 
 def single_gains(sampled: Sampled, pool: Any) -> Tensor:

@@ -18,7 +18,7 @@ point a score on the way; G ≼ h·G₀ for a number h, so h times that score bo
 points whose bound reaches the k-th best are read again. The result is that of two passes over the pool.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -74,8 +74,13 @@ def squared_error(q: Columns, mean: Tensor) -> Columns:
 
 
 def log_loss(q: Columns, mean: Tensor) -> Columns:
-    """Q/√(2p̄): the χ² distance, twice the KL divergence for small changes. A class that never occurs has no q."""
-    return q * torch.where(mean > 0, (2 * mean).rsqrt(), 0)
+    """Q/√(2p̄): half the χ² distance, which is the KL divergence for small changes."""
+    return q * reciprocal_root(2 * mean)
+
+
+def reciprocal_root(mean: Tensor) -> Tensor:
+    """1/√p; 0 for a class that never occurs, which has no q either."""
+    return torch.where(mean > 0, mean.rsqrt(), 0)
 
 
 def most_changing(
@@ -117,7 +122,7 @@ def centred(draws: Tensor) -> tuple[Columns, Tensor]:
     return p.sub_(mean) if p.data_ptr() != draws.data_ptr() else p - mean, mean
 
 
-def parts(draws: Tensor, positions: Indices) -> Any:
+def parts(draws: Tensor, positions: Indices) -> Iterator[tuple[Columns, Tensor]]:
     """Columns and means of a batch, a part at a time that the cache holds."""
     size = max(1, CACHED // draws[0].numel())
     for some, at in zip(draws.split(size), positions.split(size), strict=True):
@@ -146,19 +151,18 @@ def scores(sampled: Sampled, pool: Any, root: Matrix, gram: Gram | None) -> Scor
 
 
 def score(q: Columns, mean: Tensor, root: Matrix) -> Scores:
-    """Σ_y ‖Rᵀq‖² / (M² p(y)): a sum of squares, of which float32 loses little."""
-    squares = (root.t().to(q.dtype) @ q.flatten(1)).square_().sum(0).view_as(mean)
-    return torch.where(mean > 0, squares / mean, 0).sum(-1).double() / len(q) ** 2
+    """Σ_y ‖Rᵀq/√p(y)‖² / M²: a sum of squares, of which float32 loses little; q² alone could underflow."""
+    columns = (q * reciprocal_root(mean)).flatten(1)
+    return (root.t().to(q.dtype) @ columns).square_().sum(0).view_as(mean).sum(-1).double() / len(q) ** 2
 
 
 class Pilot:
-    """The matrix G₀ of a few points, with a floor below which they know too little of a direction: R Rᵀ."""
+    """The matrix G₀ of a few points; RRᵀ is G₀ in units of its mean eigenvalue, and a floor."""
 
     def __init__(self, matrix: Matrix) -> None:
         values, self._vectors = torch.linalg.eigh(matrix)
-        # Draws that all agree on the few points leave G₀ = 0, which bounds nothing: any floor will do.
-        floor = FLOOR * float(matrix.trace()) / len(matrix) or 1.0
-        self.matrix, self._lengths = matrix, (values.clamp(min=0) + floor).sqrt()
+        unit = float(matrix.trace()) / len(matrix) or 1.0  # 0 where all draws agree: then the floor alone is left
+        self.matrix, self._lengths = matrix, ((values / unit).clamp(min=0) + FLOOR).sqrt()
 
     @property
     def root(self) -> Matrix:
