@@ -1,5 +1,6 @@
 """Decoded once: the second start reads what the first one wrote, and nothing that is not whole."""
 
+import errno
 import json
 import os
 import time
@@ -83,6 +84,16 @@ def test_a_decoding_that_fails_leaves_nothing(folder):
     path = folder / "t10k-images-idx3-ubyte.gz"
     path.write_bytes(path.read_bytes()[:50])
     with pytest.raises(ValueError, match="damaged"):
+        load("mnist", folder, say=silent)
+    assert kept(folder) == []
+
+
+def test_a_full_disk_is_said_and_leaves_nothing(folder, monkeypatch):
+    def full(handle):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(cache.os, "fsync", full)
+    with pytest.raises(OSError, match=r"cannot be written to .*\.balent-cache: No space left.*BALENT_CACHE"):
         load("mnist", folder, say=silent)
     assert kept(folder) == []
 

@@ -1,14 +1,18 @@
 """Views of points: what is read equals the array that was never made."""
 
+import labelled
 import numpy as np
 import pytest
 import torch
 from formats import pixels
+from torch import nn
 
 from balent.learning.data.contents import Data, all_labelled, redundant
 from balent.learning.data.views import Images, Repeated
 from balent.learning.datasets import load
+from balent.learning.learner import Learner
 from balent.learning.pool import as_pool
+from balent.predictors import MCDropout
 
 IMAGES = Images(pixels(7, 3, 4, 5))
 PLAIN = torch.from_numpy(pixels(7, 3, 4, 5)).float() / 255
@@ -62,6 +66,23 @@ def test_a_pool_slices_views(source):
     assert torch.equal(pool[2:6], PLAIN[2:6])
     assert torch.equal(pool[torch.tensor([6, 0])], PLAIN[[6, 0]])
     assert torch.equal(torch.cat([x for x, _ in pool.blocks(3)])[:7], PLAIN)
+
+
+@pytest.mark.parametrize("view", [Images, lambda raw: Repeated(Images(raw), 1)], ids=["images", "repeated"])
+def test_a_learner_asks_the_same_of_bytes_as_of_floats(view):
+    """A pool of bytes is the pool of floats that it stands for: same model, same scores, same picks."""
+    raw = pixels(60, 1, 4, 4)
+    labels = torch.from_numpy(raw.reshape(60, -1).mean(1) > 127).long()
+
+    def asked(pool):
+        network = nn.Sequential(nn.Flatten(), *labelled.network(16, 2))
+        learner = Learner(MCDropout(network, epochs=3), pool, draws=10, start=[0, 1, 2, 3, 4, 5])
+        learner.tell(learner.ask(6).indices, labels[:6])
+        return learner.ask(5)
+
+    ours, theirs = asked(view(raw)), asked(torch.from_numpy(raw).float() / 255)
+    assert ours.indices.tolist() == theirs.indices.tolist()
+    assert torch.equal(ours.scores, theirs.scores)
 
 
 def test_redundant_pools_repeat_labels_and_leave_the_test_set():

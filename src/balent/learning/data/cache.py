@@ -126,15 +126,28 @@ def _write_part(place: Path, name: str, part: Part) -> None:
         _header(file, part, part.most)
         start = file.tell()
         for x, y in part.blocks:
-            np.ascontiguousarray(x, part.dtype).tofile(file)
+            with _in_words(place):
+                np.ascontiguousarray(x, part.dtype).tofile(file)
             labels.append(y.astype(np.int64))
         y_all = np.concatenate(labels)
-        file.seek(0)
-        _header(file, part, len(y_all))  # of the same length: numpy leaves room for the first axis to grow
-        assert file.tell() == start
-        file.flush()
-        os.fsync(file.fileno())
+        with _in_words(place):
+            file.seek(0)
+            _header(file, part, len(y_all))  # of the same length: numpy leaves room for the first axis to grow
+            assert file.tell() == start
+            file.flush()
+            os.fsync(file.fileno())
     np.save(place / f"y_{name}.npy", y_all)
+
+
+@contextlib.contextmanager
+def _in_words(place: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise OSError(
+            f"decoded data cannot be written to {place.parent}: {error.strerror or error}; make room, or set {VARIABLE} "
+            "to another folder"
+        ) from error
 
 
 def _header(file: BinaryIO, part: Part, count: int) -> None:

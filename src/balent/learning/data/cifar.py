@@ -8,6 +8,7 @@ import tarfile
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -56,11 +57,11 @@ class CifarSet:
             found = self.source.find(folder, [edition.folder])
             if found is not None and found.is_dir():
                 paths = self._unpacked(found, edition)
-                return cached(name, folder, [*paths.values()], lambda e=edition, p=paths: self._from_files(e, p))  # type: ignore[misc]
+                return cached(name, folder, [*paths.values()], partial(self._from_files, edition, paths))
         for edition in self.editions:
             found = self.source.find(folder, [edition.archive])
             if found is not None:
-                return cached(name, folder, [found], lambda e=edition, p=found: self._from_archive(e, p))  # type: ignore[misc]
+                return cached(name, folder, [found], partial(self._from_archive, edition, found))
         raise self.source.missing(folder, [" or ".join(edition.archive for edition in self.editions)])
 
     def _unpacked(self, place: Path, edition: Edition) -> dict[str, Path]:
