@@ -43,6 +43,16 @@ def test_images_with_class_labels(tmp_path):
     assert read(tmp_path / "pets", size=4)[0].image == (3, 4, 4)
 
 
+def test_classes_of_the_test_part_must_occur_in_train(tmp_path):
+    """That the data set has a name for it is not enough."""
+    features = datasets.Features({"a": datasets.Value("float32"), "label": datasets.ClassLabel(names=["x", "y"])})
+    train = datasets.Dataset.from_dict({"a": [1.0, 2.0], "label": [0, 0]}, features=features)
+    test = datasets.Dataset.from_dict({"a": [1.0], "label": [1]}, features=features)
+    datasets.DatasetDict({"train": train, "test": test}).save_to_disk(tmp_path / "d")
+    with pytest.raises(ValueError, match="of class 'y' in the test set, which does not occur"):
+        read(tmp_path / "d")
+
+
 def test_unreadable_images_are_listed(tmp_path):
     features = datasets.Features({"image": datasets.Image(), "label": datasets.Value("int64")})
     file = io.BytesIO()

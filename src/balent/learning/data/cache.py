@@ -145,8 +145,8 @@ def _in_words(place: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise OSError(
-            f"decoded data cannot be written to {place.parent}: {error.strerror or error}; make room, or set {VARIABLE} "
-            "to another folder"
+            f"decoded data cannot be written to {place.parent}: {error.strerror or error}; make room there, or set "
+            f"{VARIABLE} to another folder"
         ) from error
 
 

@@ -83,9 +83,9 @@ def settled(
     if tests is None:
         tests, note = held_out(words, keys)
         notes.append(note)
-    names = names or class_names(word for word, test in zip(words, tests, strict=True) if not test)
-    for i in np.flatnonzero(tests).tolist():
-        _check_test(words[i], names, where(i))
+    learnt = class_names(word for word, test in zip(words, tests, strict=True) if not test)
+    _check_tests(words, tests, learnt, where)
+    names = names or learnt
     waiting = sum(word is None for word in words)
     notes += [f"{waiting} of {len(words)} points have no label"] if waiting else []
     at = {name: i for i, name in enumerate(names)}
@@ -99,16 +99,18 @@ def class_names(words: Iterable[str | None]) -> tuple[str, ...]:
     return tuple(sorted(found, key=int) if all(word.isdecimal() for word in found) else sorted(found))
 
 
-def _check_test(word: str | None, names: tuple[str, ...], where: str) -> None:
+def _check_tests(words: Sequence[str | None], tests: np.ndarray, learnt: tuple[str, ...], where: Where) -> None:
     """Every point of a test set has a label, and one that occurs in the pool."""
-    if word is None:
-        raise ValueError(f"a test set needs labels, but {where} has none; move it to the training part")
-    if word not in names:
-        shown = ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
-        raise ValueError(
-            f"{where} is of class {word!r} in the test set, which does not occur in the training part; classes there "
-            f"are {shown or 'none'}"
-        )
+    classes = set(learnt)
+    for i in np.flatnonzero(tests).tolist():
+        if words[i] is None:
+            raise ValueError(f"a test set needs labels, but {where(i)} has none; move it to the training part")
+        if words[i] not in classes:
+            shown = ", ".join(learnt[:10]) + (", …" if len(learnt) > 10 else "")
+            raise ValueError(
+                f"{where(i)} is of class {words[i]!r} in the test set, which does not occur in the training part; "
+                f"classes there are {shown or 'none'}"
+            )
 
 
 def parts(words: Sequence[str], where: Where) -> np.ndarray:
@@ -117,8 +119,9 @@ def parts(words: Sequence[str], where: Where) -> np.ndarray:
     for i, word in enumerate(said):
         if word not in PARTS:
             raise ValueError(f"a split is train or test, but {where(i)} has {words[i]!r}")
+    has_test = any(word in TEST for word in said)
     for i, word in enumerate(said):
-        if word in VALIDATION and set(said) & set(TEST):
+        if word in VALIDATION and has_test:
             raise ValueError(
                 f"a split is train or test, but {where(i)} has {words[i]!r} beside test; leave those rows out"
             )
