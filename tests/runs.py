@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import torch
+from torch import nn
 
 from balent.learning.datasets import DATASETS, moons
 from balent.learning.experiment import run
@@ -28,3 +29,9 @@ def finish(spec, directory):
     torch.set_num_threads(1)
     for _ in run(spec, directory, resume=True, say=lambda word: None):
         pass
+
+
+def shallow(data):
+    """Dropout in the last layer alone."""
+    inputs = data.x_train[:1].numel()
+    return nn.Sequential(nn.Flatten(), nn.Linear(inputs, 16), nn.Dropout(0.2), nn.ReLU(), nn.Linear(16, data.classes))

@@ -63,6 +63,28 @@ def test_strategies_of_one_seed_begin_alike_and_seeds_differ(whole):
     assert other["picks"] != whole[0]["picks"]
 
 
+def test_rounds_between_evaluations_have_no_accuracy_and_change_nothing_else(whole):
+    """Every other of four: the first, the third, and the last whatever its number."""
+    sparse = list(run(replace(TINY, evaluate_every=2)))
+    assert [record["accuracy"] is None for record in sparse] == [
+        i not in (0, 2, len(sparse) - 1) for i in range(len(sparse))
+    ]
+    assert [record["picks"] for record in sparse] == [record["picks"] for record in whole]
+    assert sparse[2]["accuracy"] == whole[2]["accuracy"]
+
+
+@pytest.mark.parametrize("draws", ["auto", "analytic"])
+def test_draws_may_be_a_word(draws):
+    *_, last = run(replace(IMAGES, network="runs:shallow", masks="shared", draws=draws, total=24))
+    assert (last["draws"], last["labels"]) == (draws, 24)
+
+
+def test_strategies_of_the_whole_pool_share_their_masks():
+    """Masks per point have no joint distribution, so these strategies draw functions of the whole pool."""
+    *_, last = run(replace(TINY, strategy="batch_bald", masks="per-point", total=9))
+    assert last["labels"] == 9
+
+
 def test_infinite_scores_are_words(monkeypatch):
     """BalEntAcq is +∞ where BalEnt = 0 exactly; JSON has no such number."""
     from balent.strategies import STRATEGIES, TopK

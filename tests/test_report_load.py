@@ -62,7 +62,7 @@ def test_damage_elsewhere_names_file_and_line(tmp_path, damage):
         ({"format": 2, "balent": "9.0"}, "of balent 9.0 in format 2, but this balent reads format 1"),
         ({"accuracy": 1.5}, "'accuracy' must be between 0 and 1, but is 1.5"),
         ({"accuracy": float("nan")}, "'accuracy' must be between 0 and 1, but is nan"),
-        ({"accuracy": None}, "'accuracy' must be a number, but is None"),
+        ({"accuracy": "high"}, "'accuracy' must be a number, but is 'high'"),
         ({"labels": 12.5}, "'labels' must be a whole number, but is 12.5"),
         ({"labels": -1}, "'labels' must not be negative"),
         ({"seed": True}, "'seed' must be a whole number, but is True"),

@@ -60,7 +60,7 @@ def test_ones_own_features_are_compared_and_what_is_left_is_taken(tmp_path):
     [
         (["digit"], "there is no experiment 'digit'; did you mean digits?"),
         (["digits", "--strategies", "bald,randm"], "there is no strategy 'randm'; did you mean random"),
-        (["digits", "--data", "moon"], "there is no data set 'moon'; did you mean moons?"),
+        (["digits", "--data", "moon"], "there is no data set 'moon', and no folder or file of that name; did you mean moons?"),
         (["digits", "--set", "epoch=3"], "there is no setting 'epoch'; did you mean epochs?"),
         (["digits", "--set", "epochs=x"], "epochs must be a whole number, but is 'x'"),
         (["features"], "balent run features --data FILE.npz"),

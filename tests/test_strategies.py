@@ -10,9 +10,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Generator
+from torch.testing import assert_close
 
 from balent import MEASURES, STRATEGIES, Draws, Moments, Power, TopK, Uniform
-from balent.measures import bald, balentacq, entropy, random
+from balent.measures import balance_of, bald, balent, balentacq, entropy, random
 from balent.strategies import Best, strategy
 from balent.strategies.power import log_key
 from balent.types import Strategy
@@ -278,9 +279,31 @@ def test_every_measure_is_a_strategy_by_its_name():
         ("powr_bald", r"there is no strategy 'powr_bald'; did you mean power_bald"),
         ("power:entropi", r"there is no measure 'entropi'; did you mean entropy"),
         ("powder:entropy", r"there is no kind of strategy 'powder'; did you mean power"),
-        ("xyz", r"there is no strategy 'xyz'; choose from aleatoric, bald, "),
+        ("xyz", r"there is no strategy 'xyz'; choose from aleatoric, badge, bald, "),
     ],
 )
 def test_unknown_names_are_answered_with_the_nearest_known_ones(name, words):
+    with pytest.raises(ValueError, match=words):
+        strategy(name)
+
+
+def test_settings_in_brackets_are_those_of_the_strategy_and_of_its_measure():
+    assert strategy("power:bald(beta=8.0)") == Power(bald, beta=8.0)
+    m = Moments.of(probabilities(20, 9, 3))
+    assert_close(strategy("balentacq(precision=-1)").measure(m), balentacq(m, precision=-1.0))
+    jittered = strategy("jitter:balentacq(precision=2)")
+    assert_close(balance_of(jittered.measure)(m), balent(m, precision=2.0))
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("balentacq(precison=2)", "there is no setting of balentacq 'precison'; did you mean precision"),
+        ("power:bald(2)", r"as in power:bald\(beta=8\), but came 'power:bald\(2\)'"),
+        ("bald(beta=1", "settings of a strategy stand in brackets"),
+        ("power:bald(beta=__import__('os'))", "settings of a strategy stand in brackets"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(name, words):
     with pytest.raises(ValueError, match=words):
         strategy(name)

@@ -1,6 +1,7 @@
 """The command line: parse, call, print. torch is imported by the commands that need it, not by --help."""
 
 import csv
+import re
 import shlex
 import sys
 from collections.abc import Iterable, Iterator
@@ -173,17 +174,18 @@ def _about(sampled: Any, picks: Any) -> Iterator[str]:
 def run(
     name: Annotated[str, typer.Argument(help="digits, moons, features, …: see balent list.")],
     data: Annotated[
-        str | None, typer.Option(help="Other data: a name, or an .npz with x_train, y_train, x_test, y_test.")
+        str | None, typer.Option(help="The folder with data sets (or BALENT_DATA); or other data: a name, or a file.")
     ] = None,
     strategies: Annotated[
-        str, typer.Option(help="Names with commas between; see balent list.")
-    ] = "balentacq,bald,entropy,mean_sd,power_bald,random",
+        str | None, typer.Option(help="Names with commas between; see balent list. Default: the experiment's own.")
+    ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="How many; strategies share start set and weights of a seed.")] = 3,
     runs: Annotated[Path, typer.Option("--out", help="The directory that runs are written below.")] = Path("runs"),
     resume: Annotated[bool, typer.Option("--resume", help="Go on with runs that were stopped.")] = False,
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Runs side by side, one thread each. Default: one for each core.")
     ] = None,
+    profile: Annotated[str, typer.Option(help="paper: as printed there; cpu: smaller, for two cores.")] = "paper",
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="KEY=VALUE of any setting, as in epochs=50; several times.")
     ] = None,
@@ -197,22 +199,30 @@ def run(
     from balent import screen
     from balent.learning import experiment
     from balent.learning.jobs import side_by_side
-    from balent.paper.experiments import chosen
+    from balent.paper.experiments import EXPERIMENTS, chosen, is_folder_of_sets
 
     with errors_in_words():
-        specs = chosen(name, data, strategies.split(","), seeds, settings or [])
+        specs = chosen(name, data, _names(strategies), seeds, settings or [], profile)
+        folder = Path(data) if data is not None and is_folder_of_sets(EXPERIMENTS[name].spec, data) else None
+        if profile != "paper":
+            _say(f"{profile} profile: {EXPERIMENTS[name].shrunk(profile) or 'nothing is smaller'}")
         for spec in specs:
             experiment.allowed(spec.directory(runs), spec, resume)
         count = min(jobs or screen.cores(), len(specs))
         try:
-            errors = screen.watch(side_by_side(specs, runs, count, resume=resume), specs, count, err)
+            errors = screen.watch(side_by_side(specs, runs, count, resume=resume, folder=folder), specs, count, err)
         except KeyboardInterrupt:
             _say(f"stopped; all finished rounds are kept. Go on with: {_again()}")
             raise typer.Exit(130) from None
         if errors:
             raise ValueError("\n".join([*errors, f"other runs are complete; go on with: {_again()}"]))
-        folder = runs / specs[0].name
-        _report([folder], html=folder / "report.html")
+        places = list(dict.fromkeys(runs / spec.name for spec in specs))
+        _report(places, html=(places[0] if len(places) == 1 else runs) / "report.html")
+
+
+def _names(strategies: str | None) -> list[str]:
+    """Names with commas between; those in brackets separate settings."""
+    return re.findall(r"[^,(]+(?:\([^)]*\))?", strategies or "")
 
 
 def _again() -> str:
@@ -254,13 +264,165 @@ def _say(line: str) -> None:
     err.print(escape(line), highlight=False, soft_wrap=True)
 
 
+@app.command()
+def embed(
+    data: Annotated[str, typer.Argument(help="Images: a data set by name, or an .npz; see balent list.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The .npz to write.")],
+    backbone: Annotated[
+        str, typer.Option(help="A name (see balent list), a file or folder of weights, a hub name, or random:NAME.")
+    ] = "efficientnet-lite0",
+    folder: Annotated[Path | None, typer.Option("--data", help="Where data sets lie. Default: BALENT_DATA.")] = None,
+    image_size: Annotated[
+        int | None, typer.Option(min=1, help="Pixels of a side. Default: what the weights were trained with.")
+    ] = None,
+    batch_size: Annotated[
+        int | None, typer.Option(min=1, help="Images at a time. Default: what suits image size and device.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, …")] = "cpu",
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Only so many images of pool and test set, the first.")
+    ] = None,
+) -> None:
+    """Compute features of images once.  balent embed svhn --data DIR -o svhn-features.npz
+
+    Then: balent run features --data svhn-features.npz. A run that was stopped, or killed, goes on when the same command
+    is given again, and ends with the same file.
+    """
+    from torch import Generator
+
+    from balent import screen
+    from balent.learning import datasets, embedding
+    from balent.learning.seeds import seed_of
+    from balent.paper import catalogue
+    from balent.predictors.training import reproducible
+
+    with errors_in_words():
+        images = embedding.first(datasets.load(data, folder, say=_say), limit)
+        with reproducible(Generator().manual_seed(seed_of(0, "initial weights"))):
+            network = catalogue.backbone(backbone, image_size)
+        about = {"data": data, "limit": limit, **network.about()}
+        size = batch_size or embedding.together(network.image_size or 224, device)
+        with _stoppable(), screen.pace("images", err) as show:
+            for done, total in embedding.embed(images, network, output, about=about, batch_size=size, device=device):
+                show(done, total, "")
+        _say(f"{output}: {network.width} features of {total} images")
+
+
+@app.command()
+def simclr(
+    data: Annotated[str, typer.Argument(help="Images: a data set by name, or an .npz; labels are not looked at.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The .safetensors to write.")],
+    backbone: Annotated[str, typer.Option(help="A name (see balent list); resnet10 for CPUs.")] = "resnet50",
+    folder: Annotated[Path | None, typer.Option("--data", help="Where data sets lie. Default: BALENT_DATA.")] = None,
+    epochs: Annotated[int, typer.Option(help="How often each image is seen, in two views.")] = 500,
+    steps: Annotated[int | None, typer.Option(help="Batches after which to end, if epochs would be longer.")] = None,
+    batch_size: Annotated[int, typer.Option(help="Images at a time; each is told from all others.")] = 192,
+    learning_rate: Annotated[float, typer.Option(help="Of Adam.")] = 0.0003,
+    image_size: Annotated[int, typer.Option(help="Pixels of a side that views are scaled to.")] = 224,
+    temperature: Annotated[float, typer.Option(help="Of the loss, NT-Xent.")] = 0.5,
+    seed: Annotated[int, typer.Option(help="Of first weights, order and views.")] = 0,
+    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, …")] = "cpu",
+    limit: Annotated[int | None, typer.Option(min=1, help="Only so many images, the first of the pool.")] = None,
+) -> None:
+    """Train a backbone without labels, by SimCLR.  balent simclr cifar100 --data DIR -o cifar100.safetensors
+
+    Then: balent embed DATA --backbone FILE. Defaults are the paper's. A run that was stopped, or killed, goes on from
+    its last checkpoint when the same command is given again, and ends with the same weights.
+    """
+    from statistics import fmean
+
+    from balent import screen
+    from balent.learning import datasets, embedding
+    from balent.learning.simclr import SimCLR
+    from balent.paper.pretraining import pretrain
+
+    with errors_in_words():
+        images = embedding.first(datasets.load(data, folder, say=_say), limit)
+        settings = SimCLR(epochs, batch_size, learning_rate, image_size, temperature, steps=steps, seed=seed)
+        losses: list[float] = []
+        with _stoppable(), screen.pace("steps", err) as show:
+            for step in pretrain(images, backbone, settings, output, device):
+                losses = step.losses
+                show(step.done, step.steps, f", loss {fmean(losses[-20:]):.3f}" if losses else "")
+        if losses:
+            few = max(1, len(losses) // 20)
+            _say(f"loss: {fmean(losses[:few]):.3f} in the first {few} steps, {fmean(losses[-few:]):.3f} in the last")
+        _say(f"{output}: weights of {backbone}; for features: balent embed {data} --backbone {output} -o FILE.npz")
+
+
+@contextmanager
+def _stoppable() -> Iterator[None]:
+    """Ctrl-C ends in a sentence: nothing is lost."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        _say("stopped; what was done is kept. The same command goes on from there")
+        raise typer.Exit(130) from None
+
+
+@app.command()
+def study(
+    name: Annotated[str, typer.Argument(help="moons, fano, …: see balent list; all; or claims, all in one table.")],
+    folder: Annotated[Path, typer.Option("--out", help="Where figures and numbers go.")] = Path("studies"),
+    ending: Annotated[str, typer.Option("--format", help="Of the figures: png, svg or pdf.")] = "png",
+    page: Annotated[Path | None, typer.Option(help="Write claims and figures as a page of Markdown, too.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Smaller sizes: a look in seconds, not a result.")] = False,
+) -> None:
+    """Recompute a figure of the paper, and say which of its claims hold.  balent study moons
+
+    Writes the figure, NAME.csv with the rows that are printed, and NAME.npz with what else the figure shows.
+    """
+    from balent import checks
+    from balent.paper.studies import STUDIES, claims, drawing
+
+    with errors_in_words():
+        drawing.check(ending, page is not None)
+        chosen = STUDIES if name in ("claims", "all") else {name: checks.lookup(STUDIES, name, "study")}
+        found = []
+        for one in claims.found(chosen, quick):
+            found.append(one)
+            written = [str(path) for path in one.write(folder, ending)]
+            _say(f"{one.name}: {one.seconds:.0f} s; wrote {', '.join(written)}")
+            if name != "claims":
+                _rows(one.table)
+        _verdicts(claims.rows(found))
+        out.print(claims.count(found), highlight=False)
+        for path in claims.write(found, folder, ending, page, _command()):
+            _say(f"wrote {path}")
+
+
+def _rows(table: Any) -> None:
+    """A table of a study, or its beginning."""
+    from balent.paper.studies.claims import LONGEST, shown
+
+    _table(list(table.columns), ([shown(cell) for cell in row] for row in table.rows[:LONGEST]))
+    if len(table.rows) > LONGEST:
+        _say(f"{LONGEST} of {len(table.rows)} rows; the others are in the .csv")
+
+
+def _verdicts(rows: list[tuple[str, ...]]) -> None:
+    """A claim in two lines: whether it holds, what and where; the paper's number, and ours."""
+    colours = {"holds": "green", "does not hold": "red", "in part": "yellow"}
+    for _, claim, where, paper, ours, answer in rows:
+        out.print(
+            f"[bold {colours[answer]}]{answer}[/]: {escape(claim)} ({escape(where)})", highlight=False, soft_wrap=True
+        )
+        out.print(f"    paper: {escape(paper)}   ours: {escape(ours)}", highlight=False, soft_wrap=True)
+
+
+def _command() -> str:
+    return shlex.join(["balent", *sys.argv[1:]])
+
+
 @app.command(name="list")
 def list_() -> None:
-    """What there is: measures, strategies, predictors, experiments, data sets, and the kernel that serves here."""
+    """What there is: measures, strategies, predictors, experiments, data sets, studies, the kernel here."""
     from balent import kernels
     from balent.learning.datasets import DATASETS
     from balent.measures import MEASURES
+    from balent.paper.catalogue import KINDS
     from balent.paper.experiments import EXPERIMENTS
+    from balent.paper.studies import STUDIES
     from balent.predictors import PREDICTORS
     from balent.strategies import PREFIXES, STRATEGIES
 
@@ -270,10 +432,14 @@ def list_() -> None:
             table.add_row(name, (f.__doc__ or "").splitlines()[0])
         out.print(table)
         others = [name for name in STRATEGIES if name not in MEASURES] + [f"{prefix}:<measure>" for prefix in PREFIXES]
-        out.print(f"\n[bold]strategies[/]  every measure (its top k), {', '.join(others)}", highlight=False, soft_wrap=True)
+        out.print(
+            f"\n[bold]strategies[/]  every measure (its top k), {', '.join(others)}", highlight=False, soft_wrap=True
+        )
         out.print(f"[bold]predictors[/]  {', '.join(PREDICTORS)}", highlight=False, soft_wrap=True)
         out.print(f"[bold]experiments[/] {', '.join(EXPERIMENTS)}", highlight=False, soft_wrap=True)
         out.print(f"[bold]data sets[/]   {', '.join(DATASETS)}, or an .npz file", highlight=False, soft_wrap=True)
+        out.print(f"[bold]backbones[/]   {', '.join(KINDS)}", highlight=False, soft_wrap=True)
+        out.print(f"[bold]studies[/]     {', '.join(STUDIES)}", highlight=False, soft_wrap=True)
         active = kernels.active()
         how = (
             "plain torch (no compiled kernel was built or it is turned off)"

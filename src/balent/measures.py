@@ -10,7 +10,7 @@ so that a small score is as exact as a large one.
 
 import math
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -243,3 +243,11 @@ MEASURES: dict[str, Measure] = {f.__name__: f for f in FORMULAS}
 
 # Measures that jump where another one passes zero: errors and noise belong to that one.
 BALANCES: dict[Measure, Measure] = {balentacq: balent, mjentacq: mjent, balentacq_released: balent_released}
+
+
+def balance_of(measure: Measure) -> Measure | None:
+    """What passes zero where the measure jumps, under the same settings; None for one that does not jump."""
+    if isinstance(measure, partial):
+        inner = BALANCES.get(measure.func)
+        return None if inner is None else partial(inner, *measure.args, **measure.keywords)
+    return BALANCES.get(measure)

@@ -27,7 +27,7 @@ def evaluation(p: Probabilities, y: Truth) -> dict[str, float]:
     >>> evaluation(torch.tensor([[0.75, 0.25], [0.5, 0.5]]), torch.tensor([0, 0]))["brier"]
     0.3125
     """
-    return {"accuracy": accuracy(p, y), "nll": nll(p, y), "brier": brier(p, y), "ece": calibration_error(p, y)}
+    return {name: f(p, y) for name, f in METRICS.items()}
 
 
 def accuracy(p: Probabilities, y: Truth) -> float:
@@ -53,3 +53,6 @@ def calibration_error(p: Probabilities, y: Truth, bins: int = BINS) -> float:
     missed = sure.double() - (guess == y).double()
     at = (sure * bins).ceil().long().clamp(1, bins) - 1
     return float(torch.zeros(bins, dtype=torch.float64).index_add(0, at, missed).abs().sum() / len(y))
+
+
+METRICS = {"accuracy": accuracy, "nll": nll, "brier": brier, "ece": calibration_error}

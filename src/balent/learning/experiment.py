@@ -15,14 +15,15 @@ from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter
 from typing import Any
+from urllib.parse import quote
 
 import torch
 from torch import Generator, nn
 
 from balent import checks
 from balent.learning import records
-from balent.learning.datasets import Data, load
-from balent.learning.evaluation import evaluation, predictions
+from balent.learning.datasets import Data, all_labelled, load
+from balent.learning.evaluation import METRICS, evaluation, predictions
 from balent.learning.learner import NUMBERS, Learner, Say, agree
 from balent.learning.records import Record
 from balent.learning.seeds import seed_of
@@ -31,11 +32,15 @@ from balent.learning.thumbnails import thumbnails
 from balent.loading import function
 from balent.measures import bald
 from balent.predictors import PREDICTORS
+from balent.predictors.augment import augmentation
 from balent.predictors.training import reproducible
 from balent.strategies import strategy as named
 from balent.types import Picks
 
 STARTS = ("balanced", "random")
+DRAWS = ("auto", "analytic")
+TRAINING = {name: name for name in ("epochs", "batch_size", "learning_rate", "weight_decay", "warm_start", "augment")}
+SETTINGS = {"gaussian_process": {"iterations": "epochs", "learning_rate": "learning_rate"}}  # others take TRAINING
 
 
 @dataclass(frozen=True)
@@ -43,8 +48,8 @@ class Experiment:
     """Everything that decides a run. Numbers and names only: it stands in every record."""
 
     name: str
-    data: str  # of DATASETS, or an .npz file
-    network: str  # module:function, called with the Data: a torch module
+    data: str  # what `datasets.load` takes: a name, or a file
+    network: str  # module:function, called with the Data: what the predictor takes, most often a torch module
     predictor: str = "mc_dropout"
     strategy: str = "balentacq"
     seed: int = 0
@@ -53,23 +58,30 @@ class Experiment:
     learning_rate: float = 1e-3
     weight_decay: float = 0.0
     warm_start: bool = False
-    draws: int = 100  # functions that score the pool
+    augment: str = ""  # of AUGMENTATIONS
+    backbone: str = ""  # for networks that have one: a name, or a file of weights
+    draws: int | str = 100  # functions that score the pool; "analytic" for none, "auto" for more where undecided
     masks: str = "shared"
     evaluation_draws: int = 100  # functions that predict the test set
     start: int = 20  # labels to begin with
     start_set: str = "balanced"
     per_round: int = 10  # K of the paper
     total: int = 200  # K^tot: labels at the end
+    evaluate_every: int = 1  # rounds; the first and the last are always evaluated
+    profile: str = "paper"  # or what it was shrunk for
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size", "draws", "evaluation_draws", "start", "per_round", "total"):
+        for name in ("epochs", "batch_size", "evaluation_draws", "start", "per_round", "total", "evaluate_every"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be positive, but is {getattr(self, name)}")
+        if self.draws not in DRAWS and not (isinstance(self.draws, int) and self.draws > 0):
+            raise ValueError(f"draws must be a positive number, {' or '.join(DRAWS)}, but is {self.draws!r}")
         if self.total < self.start:
             raise ValueError(f"total = {self.total} labels is less than the {self.start} to start with")
         named(self.strategy)
         checks.lookup(PREDICTORS, self.predictor, "predictor")
         checks.lookup(dict.fromkeys(STARTS), self.start_set, "start set")
+        augmentation(self.augment)
 
     @property
     def rounds(self) -> int:
@@ -78,14 +90,22 @@ class Experiment:
 
     def directory(self, runs: Path) -> Path:
         """Where its records go below a directory of runs."""
-        return runs / self.name / self.strategy.replace(":", "%3A") / f"seed-{self.seed}"
+        return runs / self.name / quote(self.strategy, safe="=,()-") / f"seed-{self.seed}"
 
 
 def run(
-    spec: Experiment, directory: str | os.PathLike[str] | None = None, *, resume: bool = False, say: Say = warnings.warn
+    spec: Experiment,
+    directory: str | os.PathLike[str] | None = None,
+    *,
+    resume: bool = False,
+    folder: str | os.PathLike[str] | None = None,
+    say: Say = warnings.warn,
 ) -> Iterator[Record]:
-    """One record a round, those of a run that is resumed first. Without a directory nothing is written."""
-    data = load(spec.data)
+    """One record a round, those of a run that is resumed first. Without a directory nothing is written.
+
+    `folder` is where data sets lie that are read from files; it is no part of the specification.
+    """
+    data = all_labelled(load(spec.data, folder, say=say))
     place = None if directory is None else Path(directory)
     if place is not None:
         claim(place, spec, resume)
@@ -120,12 +140,14 @@ def learner(spec: Experiment, data: Data, directory: Path | None = None, say: Sa
 
 def predictor(spec: Experiment, data: Data) -> Any:
     """The model with the first weights of its seed."""
+    options = {"backbone": spec.backbone} if spec.backbone else {}
     with reproducible(Generator().manual_seed(seed_of(spec.seed, "initial weights"))):
-        network = function(spec.network)(data)
-    if not isinstance(network, nn.Module):
+        network = function(spec.network)(data, **options)
+    if not isinstance(network, nn.Module | int):
         raise TypeError(f"{spec.network} must make a torch module, but made {type(network).__name__}")
-    settings = {name: getattr(spec, name) for name in ("epochs", "batch_size", "learning_rate", "weight_decay")}
-    return PREDICTORS[spec.predictor](network, **settings, warm_start=spec.warm_start)
+    names = SETTINGS.get(spec.predictor, TRAINING)
+    settings = {name: getattr(spec, field) for name, field in names.items()}
+    return PREDICTORS[spec.predictor](network, **settings)
 
 
 def allowed(directory: Path, spec: Experiment, resume: bool) -> bool:
@@ -164,7 +186,9 @@ def changed(spec: Experiment, words: Sequence[str]) -> Experiment:
 
 def _value(key: str, value: str, kind: Any) -> Any:
     answers = {"true": True, "false": False}
-    names = {int: "a whole number", float: "a number", bool: "true or false"}
+    names = {int: "a whole number", float: "a number", bool: "true or false", int | str: "a whole number or a word"}
+    if kind == int | str:
+        return int(value) if value.lstrip("-").isdigit() else value
     try:
         return answers[value.lower()] if kind is bool else kind(value)
     except (ValueError, KeyError):
@@ -193,7 +217,7 @@ class Rounds:
         clock = Clock()
         self.learner.fit()
         clock.lap("train")
-        measured = self._evaluated()
+        measured = self._evaluated(r)
         clock.lap("evaluate")
         picks = self._bought(r)
         doubt = self._doubt(picks)
@@ -226,27 +250,29 @@ class Rounds:
             waiting = self.learner.pending.indices
             self.learner.tell(waiting, self.data.y_train[waiting], who="oracle")
 
-    def _evaluated(self) -> dict[str, float]:
+    def _evaluated(self, r: int) -> dict[str, float | None]:
+        if r % self.spec.evaluate_every and not self._is_last():
+            return dict.fromkeys(METRICS)
         seed = seed_of(self.spec.seed, "evaluation", len(self.learner.told))
         sampled = self.learner.predictor.sample(
             self.spec.evaluation_draws, seed=seed
         )  # shared masks: means need no more
         return evaluation(predictions(sampled, self.data.x_test), self.data.y_test)
 
+    def _is_last(self) -> bool:
+        return len(self.learner.told) >= min(self.spec.total, len(self.data.y_train))
+
     def _bought(self, r: int) -> Picks:
-        if self.learner.labels.asks == r + 2:  # bought before the process died
-            return self.learner.pending
-        told = len(self.learner.told)
-        k = min(self.spec.per_round, self.spec.total - told)
-        if k < 1 or told == len(self.data.y_train):
-            return self.learner.pending  # nothing
-        return self.learner.ask(k)
+        bought_before_the_process_died = self.learner.labels.asks == r + 2
+        if bought_before_the_process_died or self._is_last():
+            return self.learner.pending  # nothing, in the last round
+        return self.learner.ask(min(self.spec.per_round, self.spec.total - len(self.learner.told)))
 
     def _doubt(self, picks: Picks) -> dict[str, float | None]:
         """For want of knowledge, and for want of certainty in the world: means over the picks."""
         if len(picks.indices) == 0:
             return {"epistemic": None, "aleatoric": None}
-        m = self.learner.sampled().moments(self.data.x_train[picks.indices], torch.as_tensor(picks.indices))
+        m = self.learner.sampled().moments(self.learner.pool[picks.indices], torch.as_tensor(picks.indices))
         return {"epistemic": float(bald(m).mean()), "aleatoric": float(m.entropy.mean())}
 
     def _pictures(self, picks: Picks) -> dict[str, list[str]]:

@@ -12,6 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,9 @@ class News:
         return self.record is None and self.word is None
 
 
-def side_by_side(specs: Sequence[Experiment], runs: Path, jobs: int, *, resume: bool = False) -> Iterator[News]:
+def side_by_side(
+    specs: Sequence[Experiment], runs: Path, jobs: int, *, resume: bool = False, folder: Path | None = None
+) -> Iterator[News]:
     """News of all runs, at most `jobs` of them at a time. A run that fails ends with its error; the others go on."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(PRELOADED)
@@ -48,7 +51,7 @@ def side_by_side(specs: Sequence[Experiment], runs: Path, jobs: int, *, resume: 
             while waiting and len(active) < jobs:
                 spec = waiting.popleft()
                 ours, theirs = context.Pipe(duplex=False)
-                process = context.Process(target=_run, args=(spec, spec.directory(runs), resume, theirs))
+                process = context.Process(target=_run, args=(spec, spec.directory(runs), resume, folder, theirs))
                 process.start()
                 theirs.close()
                 active[ours] = spec, process
@@ -75,7 +78,7 @@ def _news(pipe: Connection, spec: Experiment, process: Any, active: dict[Connect
     return news
 
 
-def _run(spec: Experiment, directory: Path, resume: bool, pipe: Connection) -> None:
+def _run(spec: Experiment, directory: Path, resume: bool, folder: Path | None, pipe: Connection) -> None:
     """In a process of its own."""
     import torch
 
@@ -83,11 +86,16 @@ def _run(spec: Experiment, directory: Path, resume: bool, pipe: Connection) -> N
     threading.Thread(target=_die_with_parent, daemon=True).start()
     torch.set_num_threads(1)
     try:
-        for record in run(spec, directory, resume=resume, say=lambda word: pipe.send(News(spec, word=word))):
+        words = partial(_word, pipe, spec)
+        for record in run(spec, directory, resume=resume, folder=folder, say=words):
             pipe.send(News(spec, record=record))
         pipe.send(News(spec))
     except EXPECTED as error:
         pipe.send(News(spec, error=type(error)(f"{_title(spec)}: {error}")))
+
+
+def _word(pipe: Connection, spec: Experiment, word: str) -> None:
+    pipe.send(News(spec, word=word))
 
 
 def _die_with_parent() -> None:

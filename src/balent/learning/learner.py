@@ -26,6 +26,7 @@ from balent.learning.labels import Event, Labels
 from balent.learning.pool import Pool, as_pool
 from balent.learning.remaining import Remaining, remaining
 from balent.learning.seeds import seed_of
+from balent.strategies import JOINT
 from balent.strategies import strategy as named
 from balent.types import Picks, Sampled, Strategy
 
@@ -40,7 +41,8 @@ class Learner:
     """A predictor, a pool, and what is told of its labels. `directory=None` keeps it in memory.
 
     `start` decides what is asked before a model can be trained (labels of two classes): "random" points, or a list of
-    positions. `say` is called with what a person should know; by default it is a warning.
+    positions. `masks` are shared for strategies that need functions of the whole pool (batch_bald, core_mse). `say` is
+    called with what a person should know; by default it is a warning.
     """
 
     def __init__(
@@ -141,7 +143,8 @@ class Learner:
         told = len(self.labels.told)
         if self._sampled is None or self._sampled[0] != told:
             n = AUTO if self.draws == "auto" else self.draws
-            drawn = self.predictor.sample(n, seed=seed_of(self.seed, "draws", told), masks=self.masks)
+            masks = "shared" if isinstance(self.strategy, JOINT) else self.masks
+            drawn = self.predictor.sample(n, seed=seed_of(self.seed, "draws", told), masks=masks)
             self._sampled = (told, drawn)
         return self._sampled[1]
 

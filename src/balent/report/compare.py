@@ -84,7 +84,7 @@ def level(runs: Sequence[Run]) -> float | None:
     Whole percents where possible, else tenths: people remember 90 %. The strategies have no say in it: a level
     chosen where they do best would find a winner among equals.
     """
-    fits = [rising(run.series("accuracy")) for run in runs]
+    fits = [rising(run.accuracies[1]) for run in runs]
     start, end = max(fit[0] for fit in fits), min(fit[-1] for fit in fits)
     for steps in (100, 1000):
         rounded = float(np.floor((start + GAIN * (end - start)) * steps + 1e-9) / steps)
@@ -125,13 +125,14 @@ def versus(name: str, runs: Sequence[Run], baseline: Sequence[Run]) -> Compariso
 
 def ending(pairs: Sequence[tuple[Run, Run]]) -> Ending | None:
     """What was gained on the partner when labels ran out; None where there is no interval."""
-    last = min((run.labels[-1] for pair in pairs for run in pair), default=0.0)
-    if len(pairs) < 2 or any(run.labels[0] > last for pair in pairs for run in pair):
+    spans = [run.accuracies[0][[0, -1]] for pair in pairs for run in pair]
+    last = min((end for _, end in spans), default=0.0)
+    if len(pairs) < 2 or any(start > last for start, _ in spans):
         return None
-    accuracies = [[np.interp(last, run.labels, run.series("accuracy")) for run in pair] for pair in pairs]
+    accuracies = [[np.interp(last, *run.accuracies) for run in pair] for pair in pairs]
     gains = np.array([own - other for own, other in accuracies])
     return Ending(float(last), float(gains.mean()), *interval(gains))
 
 
 def _needed(run: Run, level: float) -> float:
-    return max(1.0, labels_needed(run.labels, run.series("accuracy"), level))  # a start set of none has no logarithm
+    return max(1.0, labels_needed(*run.accuracies, level))  # a start set of none has no logarithm

@@ -47,6 +47,13 @@ class Run:
         """A value a round; NaN where it was not recorded."""
         return np.array([number(record.get(name)) for record in self.records])
 
+    @property
+    def accuracies(self) -> tuple[np.ndarray, np.ndarray]:
+        """Labels and accuracy of the rounds that were evaluated."""
+        values = self.series("accuracy")
+        known = np.isfinite(values)
+        return self.labels[known], values[known]
+
 
 class Runs(list[Run]):
     """A list of runs, and what a reader should know of how they were read."""
@@ -151,9 +158,11 @@ def _checked(record: Any, where: str) -> Record:
         if key not in record:
             raise ValueError(f"{where}: the record has no {key!r}")
         value = record[key]
+        if key == "accuracy" and value is None:
+            continue  # a round that was not evaluated
         if isinstance(value, bool) or not isinstance(value, int | float if kind is float else kind):
             raise ValueError(f"{where}: {key!r} must be {_KINDS[kind]}, but is {value!r}")
-    if not 0 <= record["accuracy"] <= 1:  # NaN too
+    if record["accuracy"] is not None and not 0 <= record["accuracy"] <= 1:  # NaN too
         raise ValueError(f"{where}: 'accuracy' must be between 0 and 1, but is {record['accuracy']!r}")
     if record["labels"] < 0:
         raise ValueError(f"{where}: 'labels' must not be negative, but is {record['labels']}")

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from balent.report import tables
+from balent.report.beside import Beside
 from balent.report.curves import Curve
 from balent.report.findings import PHASES, Findings
 from balent.report.load import METRICS, OF_PICKS, Record, Run
@@ -67,6 +68,7 @@ def _section(i: int, f: Findings, alone: bool) -> str:
         title="What the records show" if alone else html.escape(f.group.title),
         sentences=_list("sentences", f.sentences),
         table=_table(tables.headings(f, f.counts), tables.rows(f, f.counts)),
+        paper=_paper(Beside(f)),
         times=_table(["strategy", *PHASES, "all rounds"], _times(f)),
         settings=_settings(f),
     )
@@ -84,6 +86,14 @@ def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
         for row in rows
     )
     return f'<div class="wide" tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _paper(b: Beside) -> str:
+    """Nothing where the paper has no such experiment."""
+    if not b.sentences:
+        return ""
+    table = _table(b.headings(), b.rows()) if b.counts else ""
+    return f"<h3>Beside the paper</h3>{_list('sentences', b.sentences)}{table}"
 
 
 def _times(f: Findings) -> list[list[str]]:

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 
 from balent.report import tables
+from balent.report.beside import Beside
 from balent.report.findings import Findings
 from balent.report.load import Run, groups
 
@@ -22,7 +23,7 @@ class Summary:
     @cached_property
     def sentences(self) -> list[str]:
         """Each names its experiment where there are several."""
-        return [f"{self._of(f)}{said}" for f in self.findings for said in f.sentences]
+        return [f"{self._of(f)}{said}" for f in self.findings for said in (*f.sentences, *Beside(f).sentences)]
 
     @cached_property
     def remarks(self) -> list[str]:
@@ -30,8 +31,14 @@ class Summary:
         return [*self.notes, *(f"{self._of(f)}{said}" for f in self.findings for said in f.group.remarks)]
 
     def table(self) -> RenderableType:
-        """For the terminal."""
-        return tables.table(self.findings)
+        """For the terminal; the paper's numbers below, where it has any."""
+        beside = [Beside(f) for f in self.findings]
+        papers = [
+            tables.plain(f"{b.findings.group.title} beside the paper", b.headings(), b.rows())
+            for b in beside
+            if b.counts
+        ]
+        return Group(tables.table(self.findings), *papers)
 
     def csv(self, path: str | Path) -> None:
         """Every number of the report, one a row."""

@@ -25,11 +25,15 @@ def table(findings: Sequence[Findings]) -> RenderableType:
 def _table(f: Findings) -> Table:
     """Fits into 80 columns: unless asked for others, after a quarter, half and all of the labels."""
     counts = f.counts if f.wanted or len(f.counts) < 5 else [f.counts[i] for i in (1, 2, 4)]
-    title = f"{f.group.title}: accuracy in %, {_seeds(f)}"
+    return plain(f"{f.group.title}: accuracy in %, {_seeds(f)}", headings(f, counts), rows(f, counts))
+
+
+def plain(title: str, names: Sequence[str], body: Sequence[Sequence[str]]) -> Table:
+    """Names on the left, numbers on the right."""
     shown = Table(title=escape(title), title_justify="left", box=None, header_style="bold", title_style="bold")
-    for i, heading in enumerate(headings(f, counts)):
+    for i, heading in enumerate(names):
         shown.add_column(escape(heading), justify="left" if i == 0 else "right", no_wrap=i == 0)
-    for row in rows(f, counts):
+    for row in body:
         shown.add_row(*map(escape, row))
     return shown
 

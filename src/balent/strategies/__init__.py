@@ -12,6 +12,7 @@ from balent.strategies.badge import Badge
 from balent.strategies.batch_bald import BatchBALD
 from balent.strategies.core_mse import CoreLog, CoreMSE
 from balent.strategies.core_set import CoreSet
+from balent.strategies.diverse import Diverse
 from balent.strategies.jitter import Jitter
 from balent.strategies.power import Power
 from balent.strategies.race import Race
@@ -27,6 +28,7 @@ __all__ = [
     "CoreLog",
     "CoreMSE",
     "CoreSet",
+    "Diverse",
     "Jitter",
     "Power",
     "Race",
@@ -45,9 +47,10 @@ STRATEGIES: dict[str, Strategy] = {
     "core_mse": CoreMSE(),
     "core_log": CoreLog(),
 }
-PREFIXES = {"power": Power, "jitter": Jitter}
+PREFIXES = {"power": Power, "jitter": Jitter, "diverse": Diverse}
 
 
+NO_SETTINGS = ("measure", "labelled")  # fields of strategies that a name cannot set
 JOINT = (BatchBALD, CoreMSE, CoreLog)  # these need functions that the whole pool shares
 
 
@@ -71,10 +74,11 @@ def _settings(name: str, inner: str) -> dict[str, Any]:
     if not inner:
         return {}
     try:
-        call = ast.parse(f"settings({inner}", mode="eval").body
-        assert isinstance(call, ast.Call) and not call.args
+        call: Any = ast.parse(f"settings({inner}", mode="eval").body
+        if call.args:
+            raise ValueError("a value without a name")
         return {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
-    except (SyntaxError, ValueError, AssertionError):
+    except (SyntaxError, ValueError, AttributeError):
         raise ValueError(
             f"settings of a strategy stand in brackets, as in power:bald(beta=8), but came {name!r}"
         ) from None
@@ -82,12 +86,18 @@ def _settings(name: str, inner: str) -> dict[str, Any]:
 
 def _set(chosen: Any, settings: dict[str, Any], name: str) -> Strategy:
     """The strategy with other settings; those it does not have are its measure's."""
-    own = {field.name for field in fields(chosen)} - {"measure", "labelled"}
     measure = getattr(chosen, "measure", None)
-    theirs = set(signature(measure).parameters) - {"m", "generator"} if measure else set()
+    theirs = {key: p.default for key, p in signature(measure).parameters.items() if key != "m"} if measure else {}
+    own = {field.name: getattr(chosen, field.name) for field in fields(chosen) if field.name not in NO_SETTINGS}
     for key in settings:
-        checks.lookup(dict.fromkeys(own | theirs), key, f"setting of {name.partition('(')[0]}")
-    inner = {key: value for key, value in settings.items() if key not in own}
+        checks.lookup(theirs | own, key, f"setting of {name.partition('(')[0]}")
+    given = {key: _as(value, (theirs | own)[key]) for key, value in settings.items()}
+    inner = {key: value for key, value in given.items() if key not in own}
     if inner:
         chosen = replace(chosen, measure=partial(measure, **inner))
-    return replace(chosen, **{key: value for key, value in settings.items() if key in own})
+    return replace(chosen, **{key: value for key, value in given.items() if key in own})
+
+
+def _as(value: Any, default: Any) -> Any:
+    """A whole number where numbers are expected is one."""
+    return float(value) if isinstance(default, float) and isinstance(value, int) else value

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from torch import Generator
 
 from balent import checks
-from balent.measures import BALANCES, zero_first
+from balent.measures import balance_of, zero_first
 from balent.strategies.blocks import blocks, length
 from balent.strategies.error import groups_of, merged, noise
 from balent.strategies.top_k import Best
@@ -26,9 +26,10 @@ class Jitter:
 
     def __call__(self, sampled: Sampled, pool: Pool | Batches, k: int, *, generator: Generator) -> Picks:
         checks.batch_size(k, length(pool))
-        best, inner = Best(k), BALANCES.get(self.measure, self.measure)
+        best, balance = Best(k), balance_of(self.measure)
+        inner = balance or self.measure
         for batch, positions in blocks(sampled, pool):
             groups = groups_of(sampled, batch, positions)
             scores = (inner(merged(groups)) + noise(groups, inner, generator)).cpu()
-            best.add(zero_first(scores) if self.measure in BALANCES else scores, positions)
+            best.add(zero_first(scores) if balance else scores, positions)
         return best.picks()

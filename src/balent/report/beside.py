@@ -1,0 +1,126 @@
+"""Our numbers beside the paper's, at the label counts of its tables, and whether the order of strategies is the same.
+
+An order of two strategies is decided in the paper if their difference is larger than t₄ standard errors of two means
+of three repeats (Student's 97.5 %, 2.776), and here if the paired 95 % interval over seeds leaves out zero. It agrees,
+or disagrees, where both are decided; else it is undecided. Between evaluations our curves are straight lines.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+
+from balent.paper.results import REPEATS, published
+from balent.report.compare import interval, t975
+from balent.report.findings import Findings, mean_std
+from balent.report.sentence import SPELLED
+from balent.report.tables import plus_minus
+
+
+@dataclass(frozen=True)
+class Order:
+    """Two strategies at one label count: who is ahead here, and in the paper; 0 where that is not decided."""
+
+    labels: int
+    one: str
+    other: str
+    here: int
+    paper: int
+
+    @property
+    def verdict(self) -> str:
+        if not self.here or not self.paper:
+            return "undecided"
+        return "agrees" if self.here == self.paper else "disagrees"
+
+
+@dataclass(frozen=True, eq=False)
+class Beside:
+    """One experiment and its table in the paper."""
+
+    findings: Findings
+
+    @cached_property
+    def paper(self) -> dict[str, dict[int, tuple[float, float]]]:
+        """By strategy, then by labels: mean and standard deviation; only what was run here too."""
+        runs = self.findings.group.strategies
+        found = {name: published(of[0].experiment, name) for name, of in runs.items()}
+        return {name: numbers for name, numbers in found.items() if numbers}
+
+    @cached_property
+    def counts(self) -> list[int]:
+        """Label counts of the paper's table that some run here has reached."""
+        every = sorted({n for numbers in self.paper.values() for n in numbers})
+        return [n for n in every if any(np.isfinite(self._here(name, n)).any() for name in self.paper)]
+
+    def headings(self) -> list[str]:
+        return ["strategy", *(word for n in self.counts for word in (f"{n:,} labels", "paper"))]
+
+    def rows(self) -> list[list[str]]:
+        """Accuracy in percent here and in the paper, by turns."""
+        return [[name, *self._cells(name)] for name in self.findings.curves if name in self.paper]
+
+    def _cells(self, name: str) -> Iterator[str]:
+        for n in self.counts:
+            yield plus_minus(*mean_std(self._here(name, n)))
+            yield plus_minus(*self.paper[name].get(n, (np.nan, np.nan)))
+
+    @cached_property
+    def orders(self) -> list[Order]:
+        pairs = combinations(self.paper, 2)
+        return [order for one, other in pairs for n in self.counts for order in self._order(n, one, other)]
+
+    def _order(self, n: int, one: str, other: str) -> Iterator[Order]:
+        if n in self.paper[one] and n in self.paper[other]:
+            here = self._paired(n, one, other)
+            yield Order(n, one, other, here, _decided(self.paper[one][n], self.paper[other][n]))
+
+    def _paired(self, n: int, one: str, other: str) -> int:
+        """The sign of the difference over seeds that both have, if it is decided."""
+        by_seed = [
+            {
+                run.seed: value
+                for run, value in zip(self.findings.group.strategies[name], self._here(name, n), strict=True)
+            }
+            for name in (one, other)
+        ]
+        gains = np.array([by_seed[0][seed] - by_seed[1][seed] for seed in by_seed[0].keys() & by_seed[1].keys()])
+        if len(gains) < 2 or not np.isfinite(gains).all():
+            return 0
+        low, high = interval(gains)
+        return int(low > 0) - int(high < 0)
+
+    def _here(self, name: str, n: int) -> np.ndarray:
+        return self.findings.curves[name]["accuracy"].at(float(n))
+
+    @cached_property
+    def sentences(self) -> list[str]:
+        """How many orders of the paper's are found here, and which are not."""
+        if not self.paper:
+            return []
+        if not self.counts:
+            least = min(n for numbers in self.paper.values() for n in numbers)
+            return [f"The paper's table begins at {least:,} labels, which no run here has reached"]
+        found = Counter(order.verdict for order in self.orders)
+        said = ", ".join(f"{found[verdict]} {word}" for verdict, word in WORDS.items())
+        against = [_against(order) for order in self.orders if order.verdict == "disagrees"]
+        return [f"Of {len(self.orders)} orders of two strategies in the paper's table, {said} here", *against]
+
+
+WORDS = {"agrees": "are the same", "disagrees": "are reversed", "undecided": "are undecided"}
+
+
+def _decided(one: tuple[float, float], other: tuple[float, float]) -> int:
+    """The sign of a difference in the paper, if it is larger than chance."""
+    gain = one[0] - other[0]
+    error = t975(2 * REPEATS - 2) * ((one[1] ** 2 + other[1] ** 2) / REPEATS) ** 0.5
+    return 0 if abs(gain) <= error else int(gain > 0) - int(gain < 0)
+
+
+def _against(order: Order) -> str:
+    ahead, behind = (order.one, order.other) if order.here > 0 else (order.other, order.one)
+    names = [SPELLED.get(name, name) for name in (ahead, behind)]
+    return f"With {order.labels:,} labels {names[0]} is ahead of {names[1]} here, and behind it in the paper"
