@@ -82,7 +82,8 @@ class Board:
         if not done:
             return "failed" if spec in self.ended else "waits"
         state = "done" if spec in self.ended else duration(self.left(spec) or 0.0)
-        return f"{done[-1]['labels']} labels  {done[-1]['accuracy']:.1%}  {state}"
+        known = [record["accuracy"] for record in done if record["accuracy"] is not None]
+        return f"{done[-1]['labels']} labels  {known[-1]:.1%}  {state}"
 
     def __rich__(self) -> Table:
         seeds = sorted({spec.seed for spec in self.specs})
