@@ -1,5 +1,6 @@
 """Records are found, read, refused and grouped."""
 
+import gzip
 import json
 import re
 import subprocess
@@ -155,3 +156,13 @@ print({{"torch", "pandas", "scipy"}} & sys.modules.keys())
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.stdout.strip() == "set()", done.stderr
+
+
+def test_packed_records_are_read_and_damaged_ones_refused(tmp_path):
+    lines = "".join(json.dumps(record) + "\n" for record in made_up.records("bald"))
+    path = tmp_path / "bald.jsonl.gz"
+    path.write_bytes(gzip.compress(lines.encode()))
+    assert [run.strategy for run in load(tmp_path)] == ["bald"]
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(ValueError, match=r"bald\.jsonl\.gz cannot be unpacked"):
+        load(tmp_path)

@@ -418,7 +418,7 @@ def _command() -> str:
 def list_() -> None:
     """What there is: measures, strategies, predictors, experiments, data sets, studies, the kernel here."""
     from balent import kernels
-    from balent.learning.datasets import DATASETS
+    from balent.learning.datasets import DATASETS, PUBLISHED
     from balent.measures import MEASURES
     from balent.paper.catalogue import KINDS
     from balent.paper.experiments import EXPERIMENTS
@@ -437,7 +437,8 @@ def list_() -> None:
         )
         out.print(f"[bold]predictors[/]  {', '.join(PREDICTORS)}", highlight=False, soft_wrap=True)
         out.print(f"[bold]experiments[/] {', '.join(EXPERIMENTS)}", highlight=False, soft_wrap=True)
-        out.print(f"[bold]data sets[/]   {', '.join(DATASETS)}, or an .npz file", highlight=False, soft_wrap=True)
+        sets = ", ".join((*DATASETS, *PUBLISHED))
+        out.print(f"[bold]data sets[/]   {sets}, or a file or folder", highlight=False, soft_wrap=True)
         out.print(f"[bold]backbones[/]   {', '.join(KINDS)}", highlight=False, soft_wrap=True)
         out.print(f"[bold]studies[/]     {', '.join(STUDIES)}", highlight=False, soft_wrap=True)
         active = kernels.active()

@@ -1,12 +1,14 @@
-"""Records read back: every *.jsonl below the folders given, one `Run` for each strategy and seed.
+"""Records read back: every *.jsonl (or *.jsonl.gz) below the folders given, one `Run` for each strategy and seed.
 
 Records of different experiments, or of one experiment under different settings, are kept in `Group`s
 and never averaged together. What was left out is said in remarks, not hidden. A line that cannot be
 read is an error, unless it is the last of its file: there a killed process leaves half a line.
 """
 
+import gzip
 import json
 import math
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,6 +19,7 @@ import numpy as np
 
 FORMAT = 1
 BASELINE = "random"
+ENDINGS = (".jsonl", ".jsonl.gz")
 REQUIRED = {"experiment": str, "strategy": str, "seed": int, "round": int, "labels": int, "accuracy": float}
 METRICS = {"accuracy": "accuracy", "nll": "negative log-likelihood", "brier": "Brier score", "ece": "calibration error"}
 OF_PICKS = {"epistemic": "epistemic uncertainty of picks", "aleatoric": "aleatoric uncertainty of picks"}
@@ -106,8 +109,8 @@ def _files(folders: Sequence[str | Path]) -> list[Path]:
     for folder in map(Path, folders):
         if not folder.exists():
             raise FileNotFoundError(f"{folder} does not exist; name the folder that balent run wrote to")
-        for path in [folder] if folder.is_file() else sorted(folder.rglob("*.jsonl")):
-            if path.is_file():
+        for path in [folder] if folder.is_file() else sorted(folder.rglob("*.jsonl*")):
+            if path.is_file() and path.name.endswith(ENDINGS):
                 files.setdefault(path.resolve(), path)
     return list(files.values())
 
@@ -129,7 +132,7 @@ def _runs(path: Path, remarks: list[str]) -> Iterator[Run]:
 
 
 def _lines(path: Path, remarks: list[str]) -> Iterator[tuple[int, Record]]:
-    lines = [(n, text) for n, text in enumerate(path.read_bytes().split(b"\n"), 1) if text.strip()]
+    lines = [(n, text) for n, text in enumerate(_content(path).split(b"\n"), 1) if text.strip()]
     for n, text in lines:
         try:
             record = json.loads(text.decode("utf-8"))
@@ -142,6 +145,15 @@ def _lines(path: Path, remarks: list[str]) -> Iterator[tuple[int, Record]]:
             remarks.append(f"{path} holds no records and was left out")
             return
         yield n, _checked(record, f"{path}, line {n}")
+
+
+def _content(path: Path) -> bytes:
+    if path.suffix != ".gz":
+        return path.read_bytes()
+    try:
+        return gzip.decompress(path.read_bytes())
+    except (OSError, EOFError, zlib.error) as error:
+        raise ValueError(f"{path} cannot be unpacked ({error}); restore it or leave it out") from None
 
 
 def _checked(record: Any, where: str) -> Record:
