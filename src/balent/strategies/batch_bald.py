@@ -107,11 +107,12 @@ draws of up to 16,777 candidates in memory
 
 
 def single_gains(sampled: Sampled, pool: Any) -> Tensor:
-    """BALD of every point, in the order of positions."""
-    found = [(bald(sampled.moments(batch, positions)).cpu(), positions) for batch, positions in blocks(sampled, pool)]
-    scores, positions = (torch.cat(column) for column in zip(*found, strict=True))
-    checks.no_nan(scores, positions)
-    return scores[positions.argsort()]
+    """BALD of every point."""
+    found = torch.empty(len(pool), dtype=torch.float64)
+    for batch, positions in blocks(sampled, pool):
+        found[positions] = bald(sampled.moments(batch, positions)).cpu()
+    checks.no_nan(found, torch.arange(len(found)))
+    return found
 
 
 def best(bounds: Tensor, labels: Configurations, shelf: "Shelf") -> tuple[int, float]:

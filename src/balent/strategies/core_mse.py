@@ -122,32 +122,32 @@ def centred(draws: Tensor) -> tuple[Columns, Tensor]:
     return p.sub_(mean) if p.data_ptr() != draws.data_ptr() else p - mean, mean
 
 
-def parts(draws: Tensor, positions: Indices) -> Iterator[tuple[Columns, Tensor]]:
-    """Columns and means of a batch, a part at a time that the cache holds."""
+def parts(draws: Tensor, positions: Indices) -> Iterator[tuple[Indices, Columns, Tensor]]:
+    """Positions, columns and means of a batch, a part at a time that the cache holds."""
     size = max(1, CACHED // draws[0].numel())
     for some, at in zip(draws.split(size), positions.split(size), strict=True):
-        yield centred(joint.distributions(some, at))
+        yield at, *centred(joint.distributions(some, at))
 
 
 def gram_of(sampled: Sampled, pool: Any, few: Indices, scale: Scale) -> Matrix:
     """G of some points. They are read out of turn, and counted as done when their turn comes: no positions."""
     gram = Gram(scale)
     for at in few.split(getattr(sampled, "block", BLOCK)):
-        for q, mean in parts(sampled(joint.points_at(pool, at)), at):
+        for _, q, mean in parts(sampled(joint.points_at(pool, at)), at):
             gram.add(q, mean)
     return gram.mean()
 
 
 def scores(sampled: Sampled, pool: Any, root: Matrix, gram: Gram | None) -> Scores:
-    """Every point by G = RRᵀ, in the order of positions; `gram` is told of them."""
-    found, places = [], []
+    """Every point by G = RRᵀ; `gram` is told of them."""
+    # Made at once: small results kept among large ones that come and go would leave holes, and memory would grow.
+    found = torch.empty(len(pool), dtype=torch.float64)
     for batch, positions in blocks(sampled, pool):
-        for q, mean in parts(sampled(batch, positions), positions):
-            found.append(score(q, mean, root))
+        for at, q, mean in parts(sampled(batch, positions), positions):
+            found[at] = score(q, mean, root)
             if gram is not None:
                 gram.add(q, mean)
-        places.append(positions)
-    return torch.cat(found)[torch.cat(places).argsort()]
+    return found
 
 
 def score(q: Columns, mean: Tensor, root: Matrix) -> Scores:
