@@ -33,7 +33,9 @@ def errors_in_words() -> Iterator[None]:
     """What the person can mend is said in one sentence; what they cannot keeps its traceback."""
     try:
         yield
-    except (ValueError, TypeError, OSError) as error:
+    except ModuleNotFoundError:
+        raise
+    except (ValueError, TypeError, OSError, ImportError) as error:
         err.print(f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
         raise typer.Exit(2) from None
 
@@ -185,6 +187,7 @@ def run(
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Runs side by side, one thread each. Default: one for each core.")
     ] = None,
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out images that cannot be read.")] = False,
     profile: Annotated[str, typer.Option(help="paper: as printed there; cpu: smaller, for two cores.")] = "paper",
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="KEY=VALUE of any setting, as in epochs=50; several times.")
@@ -210,7 +213,8 @@ def run(
             experiment.allowed(spec.directory(runs), spec, resume)
         count = min(jobs or screen.cores(), len(specs))
         try:
-            errors = screen.watch(side_by_side(specs, runs, count, resume=resume, folder=folder), specs, count, err)
+            news = side_by_side(specs, runs, count, resume=resume, folder=folder, skip_bad=skip_bad)
+            errors = screen.watch(news, specs, count, err)
         except KeyboardInterrupt:
             _say(f"stopped; all finished rounds are kept. Go on with: {_again()}")
             raise typer.Exit(130) from None
@@ -282,6 +286,7 @@ def embed(
     limit: Annotated[
         int | None, typer.Option(min=1, help="Only so many images of pool and test set, the first.")
     ] = None,
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out images that cannot be read.")] = False,
 ) -> None:
     """Compute features of images once.  balent embed svhn --data DIR -o svhn-features.npz
 
@@ -297,7 +302,7 @@ def embed(
     from balent.predictors.training import reproducible
 
     with errors_in_words():
-        images = embedding.first(datasets.load(data, folder, say=_say), limit)
+        images = embedding.first(datasets.load(data, folder, skip_bad=skip_bad, say=_say), limit)
         with reproducible(Generator().manual_seed(seed_of(0, "initial weights"))):
             network = catalogue.backbone(backbone, image_size)
         about = {"data": data, "limit": limit, **network.about()}

@@ -9,7 +9,7 @@ for its `seconds`.
 import json
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -99,13 +99,15 @@ def run(
     *,
     resume: bool = False,
     folder: str | os.PathLike[str] | None = None,
+    skip_bad: bool = False,
     say: Say = warnings.warn,
 ) -> Iterator[Record]:
     """One record a round, those of a run that is resumed first. Without a directory nothing is written.
 
-    `folder` is where data sets lie that are read from files; it is no part of the specification.
+    `folder` is where data sets lie that are read from files; it is no part of the specification. `skip_bad` leaves out
+    images that cannot be read.
     """
-    data = all_labelled(load(spec.data, folder, say=say))
+    data = all_labelled(load(spec.data, folder, skip_bad=skip_bad, say=say))
     place = None if directory is None else Path(directory)
     if place is not None:
         claim(place, spec, resume)
@@ -250,7 +252,7 @@ class Rounds:
             waiting = self.learner.pending.indices
             self.learner.tell(waiting, self.data.y_train[waiting], who="oracle")
 
-    def _evaluated(self, r: int) -> dict[str, float | None]:
+    def _evaluated(self, r: int) -> Mapping[str, float | None]:
         if r % self.spec.evaluate_every and not self._is_last():
             return dict.fromkeys(METRICS)
         seed = seed_of(self.spec.seed, "evaluation", len(self.learner.told))
@@ -272,7 +274,8 @@ class Rounds:
         """For want of knowledge, and for want of certainty in the world: means over the picks."""
         if len(picks.indices) == 0:
             return {"epistemic": None, "aleatoric": None}
-        m = self.learner.sampled().moments(self.learner.pool[picks.indices], torch.as_tensor(picks.indices))
+        at = torch.as_tensor(picks.indices)
+        m = self.learner.sampled().moments(self.learner.pool[at], at)
         return {"epistemic": float(bald(m).mean()), "aleatoric": float(m.entropy.mean())}
 
     def _pictures(self, picks: Picks) -> dict[str, list[str]]:

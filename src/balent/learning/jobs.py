@@ -39,10 +39,11 @@ class News:
         return self.record is None and self.word is None
 
 
-def side_by_side(
-    specs: Sequence[Experiment], runs: Path, jobs: int, *, resume: bool = False, folder: Path | None = None
-) -> Iterator[News]:
-    """News of all runs, at most `jobs` of them at a time. A run that fails ends with its error; the others go on."""
+def side_by_side(specs: Sequence[Experiment], runs: Path, jobs: int, **options: Any) -> Iterator[News]:
+    """News of all runs, at most `jobs` of them at a time. A run that fails ends with its error; the others go on.
+
+    `options` are those of `run`.
+    """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(PRELOADED)
     waiting, active = deque(specs), dict[Connection, tuple[Experiment, Any]]()
@@ -51,7 +52,7 @@ def side_by_side(
             while waiting and len(active) < jobs:
                 spec = waiting.popleft()
                 ours, theirs = context.Pipe(duplex=False)
-                process = context.Process(target=_run, args=(spec, spec.directory(runs), resume, folder, theirs))
+                process = context.Process(target=_run, args=(spec, spec.directory(runs), options, theirs))
                 process.start()
                 theirs.close()
                 active[ours] = spec, process
@@ -78,7 +79,7 @@ def _news(pipe: Connection, spec: Experiment, process: Any, active: dict[Connect
     return news
 
 
-def _run(spec: Experiment, directory: Path, resume: bool, folder: Path | None, pipe: Connection) -> None:
+def _run(spec: Experiment, directory: Path, options: dict[str, Any], pipe: Connection) -> None:
     """In a process of its own."""
     import torch
 
@@ -87,7 +88,7 @@ def _run(spec: Experiment, directory: Path, resume: bool, folder: Path | None, p
     torch.set_num_threads(1)
     try:
         words = partial(_word, pipe, spec)
-        for record in run(spec, directory, resume=resume, folder=folder, say=words):
+        for record in run(spec, directory, **options, say=words):
             pipe.send(News(spec, record=record))
         pipe.send(News(spec))
     except EXPECTED as error:

@@ -143,10 +143,10 @@ SVHN = replace(
 )
 X3CIFAR100 = replace(CIFAR100, name="3xcifar100", data="3xcifar100-features", total=30_000)
 X3CIFAR10 = replace(CIFAR100, name="3xcifar10", data="3xcifar10-features", start=25, per_round=25, total=500)
-VARIATIONAL = {"predictor": "variational_dropout", "network": f"{HERE}:variational", "epochs": 500, "warm_start": True,
+VARIATIONAL: dict[str, Any] = {"predictor": "variational_dropout", "network": f"{HERE}:variational", "epochs": 500, "warm_start": True,
                "masks": "shared"}  # fmt: skip  # its draws are of weights
 # On the EfficientNet features of two cores, a head trained on 5,000 of 50,000 labels takes seconds.
-FEW = {"total": 5000, "epochs": 50}
+FEW: dict[str, Any] = {"total": 5000, "epochs": 50}
 
 SCENARIOS = (
     Scenario(DIGITS),

@@ -115,12 +115,12 @@ def versus(name: str, runs: Sequence[Run], baseline: Sequence[Run]) -> Compariso
     common = level([run for pair in pairs for run in pair]) if missed else goal
     tail = (goal, len(missed), float(min(run.labels[-1] for run in missed))) if missed else (None, 0, np.nan)
     if common is None:
-        return Comparison(name, len(pairs), None, None, None, None, *tail, ending(pairs))
+        return Comparison(name, len(pairs), None, None, None, None, *tail, ending=ending(pairs))
     logs = np.log([_needed(run, common) / _needed(other, common) for run, other in pairs])
     low, high = interval(logs) if len(pairs) > 1 else (None, None)
     saved = 1 - float(np.exp(logs.mean()))
     bounds = (None, None) if low is None or high is None else (1 - float(np.exp(high)), 1 - float(np.exp(low)))
-    return Comparison(name, len(pairs), common, saved, *bounds, *tail, ending(pairs))
+    return Comparison(name, len(pairs), common, saved, *bounds, *tail, ending=ending(pairs))
 
 
 def ending(pairs: Sequence[tuple[Run, Run]]) -> Ending | None:

@@ -1,0 +1,87 @@
+"""Rebuilds the tables and figures of evidence.md from the records in results/, so that they cannot go stale.
+
+python docs/evidence.py               tables between `<!-- results NAME -->` and `<!-- /results -->`, figures
+python docs/evidence.py pack RUNS…    puts finished runs into results/, without their pictures
+"""
+
+import gzip
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from balent.report import load, summary, tables, write_plot
+from balent.report.beside import Beside
+from balent.report.findings import PHASES, Findings
+
+PAGE = Path(__file__).with_name("evidence.md")
+FIGURES = Path(__file__).with_name("evidence")
+RESULTS = Path(__file__).parent.parent / "results"
+BLOCK = re.compile(r"(<!-- results (\S+) -->\n).*?(<!-- /results -->)", re.S)
+
+
+def pack(runs: Sequence[str]) -> None:
+    """One file for each experiment: lines of all its runs, which `balent report` reads as they are."""
+    by_name: dict[str, list[str]] = {}
+    for run in load(*runs):
+        for record in run.records:
+            kept = {key: value for key, value in record.items() if key != "thumbnails"}
+            by_name.setdefault(run.experiment, []).append(json.dumps(kept, separators=(",", ":")))
+    RESULTS.mkdir(exist_ok=True)
+    for name, lines in by_name.items():
+        content = "".join(f"{line}\n" for line in lines).encode()
+        (RESULTS / f"{name}.jsonl.gz").write_bytes(gzip.compress(content, 9, mtime=0))
+
+
+def shown(name: str) -> str:
+    """What the records of one file show: tables, sentences, a figure."""
+    runs = load(RESULTS / f"{name}.jsonl.gz")
+    FIGURES.mkdir(exist_ok=True)
+    write_plot(runs, FIGURES / f"{name}.png")
+    parts = [part for f in summary(runs).findings for part in _parts(f)]
+    return "\n".join([*parts, f"![Learning curves](evidence/{name}.png)", ""])
+
+
+def _parts(f: Findings) -> Iterator[str]:
+    yield f"\n**{f.group.title}**, {_seeds(f)}: accuracy in %, area under the curve, labels saved against random.\n"
+    yield _table(tables.headings(f, f.counts), tables.rows(f, f.counts))
+    beside = Beside(f)
+    if beside.counts:
+        yield "\nBeside the paper:\n"
+        yield _table(beside.headings(), beside.rows())
+    yield "\n" + "".join(f"- {said}\n" for said in (*f.sentences, *beside.sentences))
+    yield "Seconds of a round:\n"
+    yield _table(["strategy", *PHASES], _seconds(f)) + "\n"
+
+
+def _seeds(f: Findings) -> str:
+    counts = sorted({len(runs) for runs in f.group.strategies.values()})
+    return f"{'–'.join(map(str, counts))} seeds"
+
+
+def _seconds(f: Findings) -> list[list[str]]:
+    times = {name: f.seconds(name) for name in f.group.strategies}
+    return [[name, *(f"{seconds:.1f}" for seconds in of.values())] for name, of in times.items()]
+
+
+def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [headings, ["---"] * len(headings), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def main() -> None:
+    if sys.argv[1:2] == ["pack"]:
+        pack(sys.argv[2:])
+    else:
+        build()
+
+
+def build() -> None:
+    """The page, with its tables made anew."""
+    text = PAGE.read_text(encoding="utf-8")
+    PAGE.write_text(BLOCK.sub(lambda block: block[1] + shown(block[2]) + block[3], text), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
