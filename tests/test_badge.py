@@ -1,18 +1,32 @@
 """BADGE: gradients that are never built, and k-means++ seeding without a pass for each centre."""
 
-from collections import Counter
+import pickle
+from collections import Counter, OrderedDict
 from pathlib import Path
 
 import numpy as np
 import pytest
 import reference_features as reference
 import torch
+from labelled import blobs, network
 from test_strategies import p_value
-from torch import Generator
+from torch import Generator, nn
 from torch.testing import assert_close
 
-from balent import Badge, Draws, Moments
-from balent.strategies import seeding
+from balent import (
+    Badge,
+    Draws,
+    Ensemble,
+    GaussianProcess,
+    LastLayerLaplace,
+    Learner,
+    MCDropout,
+    Moments,
+    VariationalDropout,
+    acquire,
+)
+from balent.predictors import VariationalLinear
+from balent.strategies import seeding, strategy
 from balent.strategies.badge import doubt
 from balent.strategies.distances import Embedded, Points, between, squared
 from balent.strategies.embedding import embedded
@@ -81,7 +95,7 @@ def test_copies_are_at_distance_zero():
 # ── seeding ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def counted(points, k, first, runs=500, weights=None):
+def counted(points, k, first, runs=250, weights=None):
     g = generator()
     return Counter(tuple(seeds(points, k, first, generator=g, weights=weights)[0].tolist()) for _ in range(runs))
 
@@ -90,7 +104,7 @@ def counted(points, k, first, runs=500, weights=None):
     ("candidates", "narrow", "weighted"), [(1, 8, False), (2, 0, False), (128, 8, False), (128, 8, True)]
 )
 def test_seeding_has_the_distribution_of_k_means_plus_plus(candidates, narrow, weighted, monkeypatch):
-    """All 12 orders of 2 more of 5 points, by Pearson's test on 500 seedings at an error rate of 10⁻⁴ for each case.
+    """All 12 orders of 2 more of 5 points, by Pearson's test on 250 seedings at an error rate of 10⁻⁴ for each case.
 
     One candidate at a time is compared with earlier centres, 128 with each other as well; with `narrow` = 0 bounds
     are renewed all the time. Uniform picks are refused by the same test.
@@ -103,17 +117,17 @@ def test_seeding_has_the_distribution_of_k_means_plus_plus(candidates, narrow, w
     counts = counted(points_of(h), 3, 2, weights=weights)
     assert set(counts) <= set(shares)
     assert p_value([counts[order] for order in shares], list(shares.values())) > 1e-4
-    assert p_value([counts[order] for order in shares], [1 / 12] * 12) < 1e-12
+    assert p_value([counts[order] for order in shares], [1 / 12] * 12) < 1e-8
 
 
 def test_seeding_of_gradients_has_the_distribution_of_dense_ones():
-    """Pearson's test on 500 seedings of two more points, at an error rate of 10⁻⁴."""
+    """Pearson's test on 250 seedings of two more points, at an error rate of 10⁻⁴."""
     p, h = probabilities(6, 4, 3, seed=5), normal(6, 4, seed=6)
     g = reference.gradients(Moments.of(p).mean, h)
     first = int(g.norm(dim=1).argmax())
     shares = reference.seeding_probabilities(g, first, 3)
     r, sampled = generator(), Draws(p, features=h)
-    came = Counter(tuple(Badge()(sampled, np.arange(6), 3, generator=r).indices.tolist()) for _ in range(500))
+    came = Counter(tuple(Badge()(sampled, np.arange(6), 3, generator=r).indices.tolist()) for _ in range(250))
     assert p_value([came[order] for order in shares], list(shares.values())) > 1e-4
 
 
@@ -236,9 +250,7 @@ def test_the_file_is_gone_after_an_error():
     p, h = probabilities(300, 4, 3), normal(300, 6)
     h[250, 3] = np.nan
     before = open_files()
-    with pytest.raises(
-        ValueError, match="but one is nan at point 250; look at"
-    ):
+    with pytest.raises(ValueError, match="but one is nan at point 250; look at"):
         pick(p, h, 5, strategy=Badge(memory=0))
     assert open_files() == before
 
@@ -269,3 +281,95 @@ def test_half_precision_refuses_what_it_cannot_hold():
     h[4] *= 1e6
     with pytest.raises(ValueError, match=r"size 65504 at most, but one is .* at point 4; look at the model's features"):
         pick(probabilities(10, 4, 3), h, 2, strategy=Badge(storage="float16"))
+
+
+# ── features ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def variational():
+    return nn.Sequential(VariationalLinear(4, 8), nn.Linear(8, 3))
+
+
+PREDICTED = {
+    "mc_dropout": lambda: MCDropout(network(), epochs=2),
+    "masks per point": lambda: MCDropout(network(), epochs=2),
+    "ensemble": lambda: Ensemble(network(), members=4, epochs=2),
+    "laplace": lambda: LastLayerLaplace(network(), epochs=2),
+    "variational_dropout": lambda: VariationalDropout(variational(), epochs=2),
+    "gaussian_process": lambda: GaussianProcess(3, iterations=3, features=16),
+}
+
+
+@pytest.mark.parametrize("strategy", ["badge", "core_set", "diverse:bald"])
+@pytest.mark.parametrize("name", PREDICTED)
+def test_every_predictor_has_features_through_engine_and_learner(name, strategy):
+    """Watched around Placed around functions: picks are points that are not told yet, and no two alike."""
+    x, y = blobs(40)
+    masks = "per-point" if name == "masks per point" else "shared"
+    learner = Learner(PREDICTED[name](), x, strategy, draws=4, masks=masks, start=[0, 1, 2, 3])
+    learner.tell(learner.ask(4).indices, y[:4])
+    picks = learner.ask(6)
+    assert len(set(picks.indices.tolist()) - {0, 1, 2, 3}) == 6
+
+
+def test_features_are_what_the_last_linear_layer_sees_whatever_comes_after_it():
+    """A softmax at the end belongs to the probabilities, not to the features."""
+    x, _ = blobs(10)
+    plain = network()
+    ended = nn.Sequential(*plain, nn.Softmax(-1))
+    expected = plain[2](plain[0](x))
+    for predictor in (MCDropout(plain), MCDropout(ended, probabilities=True)):
+        assert_close(predictor.sample(3).features(x), expected)
+
+
+def test_features_can_be_those_of_a_named_layer():
+    x, _ = blobs(10)
+    plain = network()
+    sampled = MCDropout(plain, features="1").sample(3)  # the dropout: what it sees is the first layer's output
+    assert_close(sampled.features(x), plain[0](x))
+    assert_close(pickle.loads(pickle.dumps(sampled)).features(x), plain[0](x))
+    assert len(acquire(sampled, x, 3, "badge").indices) == 3
+
+
+def test_an_unknown_layer_is_answered_with_the_nearest_known_ones():
+    model = nn.Sequential(OrderedDict(body=nn.Linear(4, 8), drop=nn.Dropout(0.2), head=nn.Linear(8, 3)))
+    with pytest.raises(ValueError, match="there is no layer 'heat'; did you mean head"):
+        MCDropout(model, features="heat")
+
+
+@pytest.mark.parametrize("name", ["badge", "core_set", "diverse:bald"])
+def test_draws_without_features_say_what_is_missing(name):
+    with pytest.raises(ValueError, match=r"this strategy compares features, but Draws has none; pass Draws\(array, fe"):
+        acquire(Draws(probabilities(10, 4, 3)), np.arange(10), 3, name)
+
+
+@pytest.mark.parametrize("name", ["badge", "core_set", "diverse:bald"])
+def test_functions_without_a_method_for_features_say_so(name):
+    class Bare:
+        def __call__(self, batch, positions=None):
+            return probabilities(len(batch), 4, 3)
+
+        def moments(self, batch, positions=None):
+            return Moments.of(self(batch))
+
+    with pytest.raises(ValueError, match="this strategy compares features, but Bare has none; give it a method"):
+        strategy(name)(Bare(), np.arange(10), 3, generator=generator())
+
+
+@pytest.mark.parametrize("name", ["badge", "core_set", "diverse:bald"])
+@pytest.mark.parametrize("sizes", [[7, 33, 60], [100]])
+def test_a_stream_is_a_pool(name, sizes):
+    p, h = probabilities(100, 4, 3), normal(100, 6)
+    sampled = Draws(p, features=h)
+    stream = iter(np.split(np.arange(100), np.cumsum(sizes)[:-1]))
+    assert (
+        acquire(sampled, stream, 12, name).indices.tolist()
+        == acquire(sampled, np.arange(100), 12, name).indices.tolist()
+    )
+
+
+@pytest.mark.parametrize("name", ["badge", "core_set", "diverse:bald"])
+def test_a_stream_that_ends_too_early_is_told(name):
+    sampled = Draws(probabilities(5, 4, 3), features=normal(5, 6))
+    with pytest.raises(ValueError, match="k must be between 1 and the 5 points of the pool, but is 6"):
+        acquire(sampled, iter([np.arange(5)]), 6, name)

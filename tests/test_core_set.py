@@ -85,7 +85,7 @@ def test_few_points_are_compared_with_new_centres(monkeypatch):
         compared.append(len(points) * len(centres))
         return nearest(points, centres)
 
-    monkeypatch.setattr("balent.strategies.core_set.nearest", counted)
+    monkeypatch.setattr("balent.strategies.cover.nearest", counted)
     pick(normal(20_000, 64), 100)
     assert sum(compared) < 0.3 * 20_000 * 100
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from balent.strategies import CoreLog as CoreLog
     from balent.strategies import CoreMSE as CoreMSE
     from balent.strategies import CoreSet as CoreSet
+    from balent.strategies import Diverse as Diverse
     from balent.strategies import Jitter as Jitter
     from balent.strategies import Power as Power
     from balent.strategies import Race as Race
@@ -42,6 +43,7 @@ _HOME = {
     "CoreLog": "balent.strategies",
     "CoreMSE": "balent.strategies",
     "CoreSet": "balent.strategies",
+    "Diverse": "balent.strategies",
     "Draws": "balent.draws",
     "Ensemble": "balent.predictors",
     "Experiment": "balent.learning.experiment",

@@ -1,0 +1,65 @@
+"""The best points by a measure, but no two alike: near-copies are kept out of a batch, in linear time.
+
+Candidates are the best by the measure, a multiple of k. Among them the best comes first, then always the one farthest
+from all that is picked or labelled, in feature space (greedy k-centre): copies of a point, and points nearly alike,
+come last. Only the order of the measure counts, so it may jump (BalEntAcq) or be infinite.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Generator, Tensor
+
+from balent.measures import bound
+from balent.strategies.cover import Cover
+from balent.strategies.distances import Points, squared
+from balent.strategies.embedding import of_labelled
+from balent.strategies.rows import CHUNK
+from balent.strategies.shortlist import shortlist
+from balent.types import Batches, Indices, Measure, Picks, Pool, Sampled
+
+
+@dataclass(frozen=True)
+class Diverse:
+    """k of the `times`·k best points by a measure, far from each other and from the `labelled` ones; best first.
+
+    `covers` of the picks says which candidates a label goes for too: those within `near` times the typical distance of
+    candidates (the root of the mean square) from a pick, each at its nearest one. 0 leaves exact copies alone.
+    """
+
+    measure: Measure
+    times: int = 10
+    near: float = 0.2
+    labelled: Any = field(default=None, repr=False, compare=False)  # a batch, or a pool, of inputs
+
+    def __post_init__(self) -> None:
+        if self.times < 1 or self.near < 0:
+            raise ValueError(f"times must be 1 or more and near 0 or more, but are {self.times} and {self.near}")
+
+    def __call__(self, sampled: Sampled, pool: Pool | Batches, k: int, *, generator: Generator) -> Picks:
+        found = shortlist(sampled, pool, k, self.times, bound(self.measure, generator))
+        cover = Cover(found.points)
+        if self.labelled is not None and len(self.labelled):
+            cover.begin(of_labelled(sampled, self.labelled))
+        while len(cover.chosen) < k:
+            cover.choose(cover.farthest())
+        rows = torch.tensor(sorted(cover.chosen))
+        covers = [found.positions[near] for near in covered(found.points, rows, self.near)]
+        return Picks(found.positions[rows], found.scores[rows], covers=covers)
+
+
+def covered(points: Points, picks: Indices, near: float) -> list[Tensor]:
+    """For each pick, the points that are no picks, nearer to it than to any other, and near."""
+    reach = near**2 * typical(points)
+    parts = [squared(points[i : i + CHUNK], points[picks]).min(1) for i in range(0, len(points), CHUNK)]
+    distance, owner = torch.cat([part.values for part in parts]), torch.cat([part.indices for part in parts])
+    owner[distance > reach] = -1
+    owner[picks] = -1
+    return [(owner == i).nonzero().flatten() for i in range(len(picks))]
+
+
+def typical(points: Points) -> float:
+    """The mean squared distance of two points: twice that to their mean."""
+    h = points.features.double()
+    return float(2 * (h - h.mean(0)).square().sum(1).mean())

@@ -1,0 +1,138 @@
+"""Diverse: the best by a measure, no two alike, and what each label covers."""
+
+import numpy as np
+import pytest
+import reference_features as reference
+import torch
+from labelled import blobs, network
+from torch import Generator
+
+from balent import Diverse, Draws, Learner, MCDropout, Moments, TopK, acquire
+from balent.measures import bald, balentacq, entropy
+from balent.strategies import strategy
+from examples import f64, normal, probabilities
+
+
+def coins(doubts):
+    """Points of one draw whose entropy grows with their doubt, from 0 to 1/2."""
+    doubt = f64(doubts)
+    return torch.stack([1 - doubt, doubt], -1)[:, None]
+
+
+def pick(p, h, k, seed=0, **settings):
+    settings = {"measure": entropy, **settings}
+    return Diverse(**settings)(Draws(p, features=h), np.arange(len(p)), k, generator=Generator().manual_seed(seed))
+
+
+def test_points_on_a_line_by_hand():
+    """Candidates are the four best, at 0, 0.1, 5 and 9. The best is at 0; farthest from it 9, then 5; then 0.1."""
+    p = coins([0.5, 0.49, 0.48, 0.47, 0.1, 0.0])
+    h = f64([[0.0], [0.1], [5.0], [9.0], [100.0], [200.0]])
+    assert pick(p, h, 2, times=2).indices.tolist() == [0, 3]
+    picks = pick(p, h, 3, times=1)
+    assert picks.indices.tolist() == [0, 1, 2]  # once k: no choice
+    assert picks.scores.tolist() == entropy(Moments.of(p))[:3].tolist()
+
+
+@pytest.mark.parametrize("measure", [entropy, bald, balentacq])
+def test_picks_are_the_cover_of_the_best_by_the_measure(measure):
+    """The slow way: sort by the measure, take 5·k, then the farthest first; scores are the measure's, best first."""
+    p, h = probabilities(200, 8, 4), normal(200, 5)
+    picks = pick(p, h, 12, measure=measure, times=5)
+    scores = measure(Moments.of(p))
+    candidates = scores.argsort(descending=True, stable=True)[:60]
+    first_best = torch.cat([h[candidates[:1]], h[candidates]])  # a centre at the best, which is at distance 0 from it
+    chosen, _ = reference.farthest_first(first_best[1:], 11, first_best[:1])
+    expected = sorted([0, *chosen])
+    assert picks.indices.tolist() == candidates[expected].tolist()
+    assert torch.equal(picks.scores, scores[picks.indices])
+
+
+def test_copies_are_kept_out():
+    """modAL#11, #119: batches of near-duplicates. Three copies of each point: the top k buys all three."""
+    p, h = probabilities(100, 8, 4).repeat(3, 1, 1), normal(100, 5).repeat(3, 1)
+    top = TopK(bald)(Draws(p), np.arange(300), 30, generator=Generator())
+    assert len({i % 100 for i in top.indices.tolist()}) == 10
+    picks = pick(p, h, 30, measure=bald)
+    assert len({i % 100 for i in picks.indices.tolist()}) == 30
+
+
+def test_a_label_covers_copies_and_near_copies():
+    """Each point again with a noise of a hundredth: near, so that one label goes for both. Nobody else is near."""
+    p, h = probabilities(20, 8, 4).repeat(3, 1, 1), normal(20, 16).repeat(3, 1)
+    h[40:] += 0.01 * normal(20, 16, seed=1)
+    picks = pick(p, h, 20, times=3)
+    assert sorted(i % 20 for i in picks.indices.tolist()) == list(range(20))
+    assert [sorted([i, *near.tolist()]) for i, near in zip(picks.indices.tolist(), picks.covers, strict=True)] == [
+        [i % 20, i % 20 + 20, i % 20 + 40] for i in picks.indices.tolist()
+    ]
+
+
+def test_nothing_is_covered_twice_and_no_pick_is_covered():
+    p, h = probabilities(60, 8, 4), normal(60, 2)
+    picks = pick(p, h, 10, times=6, near=0.5)
+    covered = torch.cat(picks.covers).tolist()
+    assert covered
+    assert len(set(covered)) == len(covered)
+    assert not set(covered) & set(picks.indices.tolist())
+    for i, near in zip(picks.indices.tolist(), picks.covers, strict=True):
+        for j in near.tolist():
+            apart = reference.squared_distances(h[[j]], h[picks.indices])[0]
+            assert picks.indices[int(apart.argmin())] == i
+
+
+def test_a_reach_of_zero_covers_exact_copies_alone():
+    p, h = probabilities(20, 8, 4).repeat(2, 1, 1), normal(20, 16).repeat(2, 1)
+    h[20:30] += 1e-4
+    picks = pick(p, h, 20, times=2, near=0.0)
+    covered = torch.cat(picks.covers).tolist()
+    assert {i % 20 for i in covered} == set(range(10, 20))
+
+
+def test_candidates_near_labelled_points_come_last():
+    p = coins([0.5, 0.49, 0.48, 0.3])
+    h = f64([[0.0], [5.0], [9.0], [5.0]])
+    sampled = Draws(p, features=h)
+    picks = acquire(sampled, np.arange(3), 2, Diverse(entropy), labelled=np.array([3]))
+    assert picks.indices.tolist() == [0, 2]  # 5 from the labelled point, then 4; the point at 5 is its copy
+
+
+def test_the_learner_buys_no_copies_of_what_it_was_told():
+    """A pool of everything twice: as long as there are other candidates, none is a copy of a point told."""
+    x, y = blobs(40)
+    learner = Learner(MCDropout(network(), epochs=5), x.repeat(2, 1), "diverse:entropy", draws=8, start=[0, 1, 2, 3])
+    told = set()
+    for k in (4, 10, 10):
+        picks = learner.ask(k)
+        originals = {i % 40 for i in picks.indices.tolist()}
+        assert len(originals) == k
+        assert not originals & told
+        told |= originals
+        learner.tell(picks.indices, y[picks.indices % 40])
+    for i, near in zip(picks.indices.tolist(), picks.covers, strict=True):
+        assert (i + 40) % 80 in near.tolist()  # positions in the whole pool, though told points are not in it
+
+
+def test_covers_are_none_where_nobody_compared():
+    picks = TopK(bald)(Draws(probabilities(9, 4, 3)), np.arange(9), 3, generator=Generator())
+    assert picks.covers is None
+
+
+def test_infinite_scores_are_candidates_like_any_other():
+    """BalEntAcq is +∞ at BalEnt = 0: only its order counts here."""
+
+    def jumping(m):
+        return torch.where(m.mean[:, 0] > 0.5, torch.inf, m.mean[:, 0])
+
+    picks = pick(probabilities(50, 4, 2), normal(50, 3), 5, measure=jumping)
+    assert len(set(picks.indices.tolist())) == 5
+
+
+def test_its_name_has_the_measure():
+    assert strategy("diverse:balentacq") == Diverse(balentacq)
+
+
+@pytest.mark.parametrize("settings", [{"times": 0}, {"near": -0.1}])
+def test_impossible_settings_are_refused(settings):
+    with pytest.raises(ValueError, match="times must be 1 or more and near 0 or more"):
+        Diverse(bald, **settings)
