@@ -53,7 +53,7 @@ class Learner:
         *,
         seed: int = 0,
         directory: str | os.PathLike[str] | None = None,
-        draws: int | Literal["auto", "analytic"] = 100,
+        draws: int | str = 100,
         masks: str = "shared",
         start: Literal["random"] | Sequence[int] = "random",
         say: Say = warnings.warn,

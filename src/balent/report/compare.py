@@ -9,7 +9,7 @@ of 3 seeds a bootstrap has 10 distinct resamples, and its 95 % interval holds th
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -109,18 +109,22 @@ def versus(name: str, runs: Sequence[Run], baseline: Sequence[Run]) -> Compariso
     partner = {run.seed: run for run in baseline}
     pairs = [(run, partner[run.seed]) for run in runs if run.seed in partner]
     goal = level(baseline)
+    found = Comparison(name, len(pairs), ending=ending(pairs))
     if not pairs or goal is None:
-        return Comparison(name, len(pairs), ending=ending(pairs))
+        return found
     missed = [run for run, _ in pairs if not np.isfinite(_needed(run, goal))]
+    if missed:
+        budget = float(min(run.labels[-1] for run in missed))
+        found = replace(found, unreached=goal, censored=len(missed), budget=budget)
     common = level([run for pair in pairs for run in pair]) if missed else goal
-    tail = (goal, len(missed), float(min(run.labels[-1] for run in missed))) if missed else (None, 0, np.nan)
     if common is None:
-        return Comparison(name, len(pairs), None, None, None, None, *tail, ending=ending(pairs))
+        return found
     logs = np.log([_needed(run, common) / _needed(other, common) for run, other in pairs])
-    low, high = interval(logs) if len(pairs) > 1 else (None, None)
-    saved = 1 - float(np.exp(logs.mean()))
-    bounds = (None, None) if low is None or high is None else (1 - float(np.exp(high)), 1 - float(np.exp(low)))
-    return Comparison(name, len(pairs), common, saved, *bounds, *tail, ending=ending(pairs))
+    found = replace(found, level=common, saved=1 - float(np.exp(logs.mean())))
+    if len(pairs) == 1:
+        return found
+    low, high = interval(logs)
+    return replace(found, low=1 - float(np.exp(high)), high=1 - float(np.exp(low)))
 
 
 def ending(pairs: Sequence[tuple[Run, Run]]) -> Ending | None:

@@ -86,7 +86,7 @@ def _settings(name: str, inner: str) -> dict[str, Any]:
 
 def _set(chosen: Any, settings: dict[str, Any], name: str) -> Strategy:
     """The strategy with other settings; those it does not have are its measure's."""
-    measure = getattr(chosen, "measure", None)
+    measure: Any = getattr(chosen, "measure", None)
     theirs = {key: p.default for key, p in signature(measure).parameters.items() if key != "m"} if measure else {}
     own = {field.name: getattr(chosen, field.name) for field in fields(chosen) if field.name not in NO_SETTINGS}
     for key in settings:
