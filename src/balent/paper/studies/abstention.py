@@ -106,11 +106,13 @@ def _outside(table: Table) -> Verdict:
 
 def _algorithm(table: Table) -> Verdict:
     undecided, abstained, query = (mean(table, c, measure="BalEntAcq") for c in ("undecided", "abstained", "query"))
+    others = ", ".join(f"{name} {mean(table, 'query', measure=name):.0%}" for name in ("BALD", "Entropy"))
     return verdict(
         "Its picks satisfy ½ ∈ [lcb, ucb], as those of Algorithm 1 do",
         WHERE,
         "-",
-        f"{undecided:.0%} have ½ within bounds; Algorithm 1 asks for {query:.0%} and abstains from {abstained:.0%}",
+        f"{undecided:.0%} have ½ within bounds; Algorithm 1 asks for {query:.0%} and abstains from {abstained:.0%}; it "
+        f"asks for those of other measures as well ({others})",
         undecided > 0.9,
         query > 0.9,
     )

@@ -1,13 +1,14 @@
 """All claims of the paper in one table, and the page that shows them with their figures."""
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 
-from balent.paper.studies.study import ANSWERS, Cell, Found, Study, run
+from balent.paper.studies.study import Cell, Found, Study, run, write_csv
 
 COLUMNS = ("study", "claim", "where", "paper", "ours", "verdict")
-LONGEST = 30  # rows of a table that a page shows; all are in the CSV
+LONGEST = 40  # rows that are shown; all are in the CSV
 INTRODUCTION = """\
 # The paper, recomputed
 
@@ -34,21 +35,35 @@ def rows(found: Iterable[Found]) -> list[tuple[str, ...]]:
 
 def count(found: Iterable[Found]) -> str:
     """How many claims hold, in words."""
-    answers = Counter(v.answer for one in found for v in one.verdicts)
-    return f"{sum(answers.values())} claims: " + ", ".join(f"{answers[a]} {a}" for a in ANSWERS.values())
+    answers = Counter(v.holds for one in found for v in one.verdicts)
+    total, yes, partly, no = sum(answers.values()), answers[True], answers[None], answers[False]
+    return f"Of {total} claims {yes} hold, {partly} hold in part, {no} do not hold"
 
 
-def page(found: Sequence[Found], folder: str, command: str) -> str:
-    """Markdown; figures are linked in this folder, seen from where the page is."""
+def write(found: Sequence[Found], folder: Path, ending: str, page: Path | None, command: str) -> list[Path]:
+    """claims.csv where there are several studies, and the page where one is asked for."""
+    written = []
+    if len(found) > 1:
+        written.append(folder / "claims.csv")
+        write_csv(written[0], COLUMNS, rows(found))
+    if page is not None:
+        written.append(page)
+        figures = os.path.relpath(folder, page.parent)
+        page.write_text(markdown(found, PurePath(figures), ending, command), encoding="utf-8")
+    return written
+
+
+def markdown(found: Sequence[Found], folder: PurePath, ending: str, command: str) -> str:
+    """The page; figures are linked in this folder, seen from where the page is."""
     claims = _table(COLUMNS, rows(found))
     parts = [INTRODUCTION.format(command=command), f"## Claims\n\n{count(found)}.\n\n{claims}"]
-    return "\n".join([*parts, *(_section(one, folder) for one in found)])
+    return "\n".join([*parts, *(_section(one, folder, ending) for one in found)]).rstrip() + "\n"
 
 
-def _section(one: Found, folder: str) -> str:
+def _section(one: Found, folder: PurePath, ending: str) -> str:
     table = one.table
     rows = _table(table.columns, table.rows) if len(table.rows) <= LONGEST else ""
-    figures = "\n\n".join(f"![{one.study.about}]({(Path(folder) / name).as_posix()})" for name in one.figures("png"))
+    figures = "\n\n".join(f"![{one.study.about}]({(folder / name).as_posix()})" for name in one.figures(ending))
     return "\n".join([f"## {one.name}\n", (one.study.how or "").strip(), "", figures, "", rows])
 
 

@@ -41,16 +41,27 @@ def panels(rows: int, columns: int, width: float = 2.6, height: float = 2.4, **s
 
 def save(figure: Any, path: Path) -> None:
     """The same table gives the same file."""
-    import matplotlib
-
-    with matplotlib.rc_context(_STYLE):
+    with style():
         figure.savefig(path, dpi=110, metadata={"Date": None} if path.suffix == ".svg" else {})
+    if path.suffix == ".png":
+        _lighten(path)
 
 
-def check(ending: str) -> None:
+def _lighten(path: Path) -> None:
+    """128 colours are enough for lines and dots, and make a third of the file."""
+    from PIL import Image  # which matplotlib brings along
+
+    with Image.open(path) as image:
+        few = image.convert("RGB").quantize(128)
+    few.save(path, optimize=True)
+
+
+def check(ending: str, page: bool = False) -> None:
     """Can such a figure be drawn here?  Asked before a study takes its time."""
     if ending not in ENDINGS:
         raise ValueError(f"figures are written as {', '.join(ENDINGS)}, but {ending!r} was asked for")
+    if page and ending == "pdf":
+        raise ValueError("a page of Markdown shows no .pdf; take --format png or svg")
     try:
         import matplotlib  # noqa: F401
     except ImportError:

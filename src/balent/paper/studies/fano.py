@@ -16,7 +16,7 @@ from balent.measures import balent, entropy
 from balent.paper.studies import drawing
 from balent.paper.studies.beta_cdf import cdf
 from balent.paper.studies.samples import dirichlet
-from balent.paper.studies.study import Study, Table, Verdict, verdict
+from balent.paper.studies.study import Cell, Study, Table, Verdict, verdict
 
 COLUMNS = ("points", "classes", "entropy", "delta", "balent", "error", "fano", "printed", "corrected", "epsilon2")
 CLASSES, LARGER = (2, 3, 4, 5, 10, 30, 100), (10, 100, 1000, 10_000, 100_000)
@@ -42,7 +42,7 @@ def dirichlets(points: int, classes: int, generator: Generator) -> Tensor:
     return total * logits.softmax(-1)
 
 
-def _row(eta: Tensor) -> tuple[float, ...]:
+def _row(eta: Tensor) -> tuple[Cell, ...]:
     m = dirichlet(eta[None])
     h, balance = float(entropy(m)), float(balent(m))
     bins = math.floor(2 * math.exp(h) + ROUNDING)

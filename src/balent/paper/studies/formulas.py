@@ -137,7 +137,7 @@ def _curves() -> dict[str, np.ndarray]:
 
 
 def plot(table: Table) -> list[Any]:
-    figure, [[panel]] = drawing.panels(1, 1, 5, 3.2)
+    figure, [[panel]] = drawing.panels(1, 1, 5.0, 3.2)
     for c, colour in zip(CLASSES, drawing.COLOURS, strict=False):
         panel.plot(table.arrays["eta"], table.arrays[f"mjent {c}"], color=colour, label=f"MJEnt, C = {c}")
         panel.plot(table.arrays["eta"], table.arrays[f"joint {c}"], ":", color=colour, label=f"joint entropy, C = {c}")

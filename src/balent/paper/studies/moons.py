@@ -105,8 +105,8 @@ def boundary(m: Moments, side: int) -> Tensor:
 
 
 def _background(kind: str, m: Moments, side: int) -> dict[str, np.ndarray]:
-    """Classes and BalEnt at about 250 × 250 points of the lattice."""
-    thin = slice(None, None, max(1, side // 250))
+    """Classes and BalEnt at about 400 × 400 points of the lattice."""
+    thin = slice(None, None, max(1, side // 380))
     found = {"classes": m.mean.argmax(1).to(torch.uint8), "balent": measures.balent(m).float()}
     return {f"{kind}, {name}": x.reshape(side, side)[thin, thin].numpy() for name, x in found.items()}
 
@@ -121,9 +121,22 @@ def plot(table: Table) -> list[Any]:
                 *table.arrays[f"{kind}, {name}"][:k].T, 6 if k == FEW else 1.5, "black", linewidths=0, zorder=3
             )
         row[0].set_ylabel(f"{kind} masks\ntop {k}", fontsize=7)
-    for panel, name in zip(axes[0], METHODS, strict=True):
-        panel.set_title(name.replace("Expected", "Exp."), fontsize=7)
-    return [figure]
+    for top, bottom, name in zip(axes[0], axes[-1], METHODS, strict=True):
+        top.set_title(name.replace("Expected", "Exp."), fontsize=7)
+        bottom.set_xlabel("x₁", fontsize=7)
+    return [figure, _closer(table, kinds[0])]
+
+
+def _closer(table: Table, kind: str) -> Any:
+    """The middle of the plane: the region of BalEnt >= 0, and the picks at its edge."""
+    shown = ("BalEntAcq", "BalEntAcq, released", "Entropy")
+    figure, axes = drawing.panels(1, len(shown), 4.0, 2.6, sharey=True)
+    for panel, name in zip(axes[0], shown, strict=True):
+        _map(panel, table.arrays[f"{kind}, classes"], table.arrays[f"{kind}, balent"])
+        panel.scatter(*table.arrays[f"{kind}, {name}"].T, 3, "black", linewidths=0, zorder=3)
+        panel.set(xlim=(-2.0, 2.0), ylim=(-0.9, 1.3), xlabel="x₁", title=f"{name}, top {MANY}")
+    axes[0][0].set_ylabel(f"x₂ ({kind} masks)")
+    return figure
 
 
 def _map(panel: Any, classes: np.ndarray, balent: np.ndarray) -> None:

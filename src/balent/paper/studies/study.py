@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -92,6 +93,7 @@ class Found:
     study: Study
     table: Table
     verdicts: list[Verdict]
+    seconds: float
 
     def figures(self, ending: str) -> list[str]:
         """The names of its files: NAME.png, and NAME-2.png where there is a second figure."""
@@ -117,8 +119,9 @@ class Found:
 
 def run(name: str, study: Study, quick: bool = False) -> Found:
     """Compute and judge; nothing is written."""
+    start = perf_counter()
     table = study.data(**(study.quick if quick else {}))
-    return Found(name, study, table, study.claim(table))
+    return Found(name, study, table, study.claim(table), perf_counter() - start)
 
 
 def write_csv(path: Path, columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:

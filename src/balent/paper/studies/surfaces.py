@@ -25,7 +25,7 @@ SHOWN: dict[str, Measure] = {
 LISTED: tuple[Measure, ...] = (
     measures.beta_bald, measures.aleatoric, measures.posterior_uncertainty, measures.mjent, measures.balent
 )  # fmt: skip
-LEVELS = (-3, -2, -1, 0, 0.1, 0.2, 0.3)
+LEVELS = (-3.0, -2.0, -1.0, 0.0, 0.1, 0.2, 0.3)
 LEAST, MOST = 0.02, 20.0
 CORNER, FAR, FURTHER = "near 0", "large", "larger"
 PLACES = {CORNER: (1e-3, 1e-3), "uniform": (1.0, 1.0), FAR: (1e4, 1e4), FURTHER: (1e6, 1e6)}
