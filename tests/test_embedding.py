@@ -55,6 +55,14 @@ def test_an_empty_test_set_stays_empty(tmp_path):
     assert found["x_test"].shape == (0, 6)
 
 
+@pytest.mark.parametrize(
+    ("side", "device", "images"), [(224, "cpu", 4), (96, "cpu", 16), (2000, "cpu", 1), (224, "cuda:1", 256)]
+)
+def test_batches_on_a_cpu_are_small_enough_for_its_memory(side, device, images):
+    """4 · 224² = 200,704 pixels; 8 would be 401,408."""
+    assert embedding.together(side, device) == images
+
+
 # ── killed ───────────────────────────────────────────────────────────────────────────────────────
 
 

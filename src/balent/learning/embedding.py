@@ -36,7 +36,7 @@ from balent.predictors.training import channels_last
 PARTS = {"x_train": "y_train", "x_test": "y_test"}
 SECONDS = 10.0  # of work that a kill may cost
 ROWS = 4096  # of features that wait in memory
-PIXELS = 200_000  # of a batch on a CPU
+PIXELS = 250_000  # of a batch on a CPU
 PROBES = 64  # images that stand for all of them when data are compared
 
 Features = Float[np.ndarray, "images width"]
@@ -71,10 +71,10 @@ def embed(
 
 
 def together(image_size: int, device: str = "cpu") -> int:
-    """How many images to take at a time: a power of two, of 200,000 pixels or less on a CPU.
+    """How many images to take at a time: a power of two, of 250,000 pixels or less on a CPU.
 
-    Three times as many images a second as with batches of 64 (EfficientNet-Lite0 at 224 × 224 on one core): maps that
-    are larger than 32 MB come from the system, page by page, at every layer.
+    EfficientNet-Lite0 is more than twice as fast with 4 images of 224 × 224 as with 64 (benchmarks/bench_embed.py):
+    maps that are larger than 32 MB come from the system, page by page, at every layer.
     """
     return 2 ** int(math.log2(max(1, PIXELS // image_size**2))) if device == "cpu" else 256
 

@@ -27,7 +27,8 @@ from balent.predictors.augment import Views
 from balent.predictors.inputs import fitting
 from balent.predictors.training import Training, adam, channels_last, reproducible
 
-SECONDS = 300.0  # of work that a kill may cost
+SECONDS = 10.0  # of work that a kill may cost,
+SHARE = 0.02  # unless checkpoints would take more of the time than this
 
 
 @dataclass(frozen=True)
@@ -93,8 +94,8 @@ def train(
 ) -> Iterator[Step]:
     """Trains the backbone in place, and yields after each step; first where an earlier process was, if one was.
 
-    `images[positions]` are [batch, 1 or 3, height, width] in [0, 1]. The directory has a checkpoint that is at most
-    `every` seconds old, and in the end one of the last step; `about` says what else decides the weights.
+    `images[positions]` are [batch, 1 or 3, height, width] in [0, 1]. The directory has a checkpoint, written every few
+    seconds and after the last step; `about` says what else decides the weights.
     """
     steps = _steps(images, settings)
     run = Run.of(backbone.to(device), width, settings, about or {})
@@ -103,12 +104,13 @@ def train(
         if checkpoint is not None and checkpoint.exists():
             run.restore(checkpoint)
         yield Step(len(run.losses), steps, run.losses)
-        saved = monotonic()
+        due = monotonic() + every
         while len(run.losses) < steps:
             run.step(images[positions(len(images), len(run.losses), settings)])
-            if checkpoint is not None and (monotonic() - saved >= every or len(run.losses) == steps):
+            start = monotonic()
+            if checkpoint is not None and (start >= due or len(run.losses) == steps):
                 run.save(checkpoint)
-                saved = monotonic()
+                due = monotonic() + max(every, (monotonic() - start) / SHARE if every else 0.0)
             yield Step(len(run.losses), steps, run.losses)
     backbone.eval()
 
