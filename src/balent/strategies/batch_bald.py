@@ -5,7 +5,8 @@
 It grows with every point, by less the more are there (it is submodular), so taking the point of the largest gain,
 one after the other, reaches 1 - 1/e of the best batch. And gains only shrink: the last gain computed of a point,
 at first its BALD, bounds its next one from above. Points are tried in the order of these bounds until none
-can beat the best (Minoux, 1978), so most are never looked at after the first pass.
+can beat the best (Minoux, 1978), so most are never looked at after the first pass. Where configurations of labels are
+many, merged ones give a closer bound at a small part of the cost.
 
 M draws tell log M nats at most. As the gains add up to that, what is left is noise of the draws: draw more.
 """
@@ -25,6 +26,7 @@ from balent.types import Batches, Draws, Indices, Picks, Pool, Sampled
 
 FEWEST, MOST = 32, 256  # candidates that are tried together
 TOGETHER = 1 << 20  # configurations times classes of candidates that are tried together
+CHEAPER = 4  # times as many configurations as merged ones make it worth while to ask these first
 NUMBER = 8  # bytes, of float32 half
 
 
@@ -117,24 +119,55 @@ def single_gains(sampled: Sampled, pool: Any) -> Tensor:
 
 def best(bounds: Tensor, labels: Configurations, shelf: "Shelf") -> tuple[int, float]:
     """The point of the largest gain and that gain, the first of those that tie; `bounds` become the gains computed."""
-    waiting = bounds.argsort(descending=True, stable=True)
-    waiting = waiting[bounds[waiting] > -torch.inf]
-    size, tried = group_size(len(labels), shelf), waiting[:0]
+    merged = labels.merged()
+    closer = len(merged) * CHEAPER <= len(labels)
+    size, leader = group_size(len(labels), shelf), Leader(bounds, labels.rounding)
+    together = min(shelf.capacity, MOST) if closer else size
+    waiting = in_order(bounds, (bounds > -torch.inf).nonzero()[:, 0])
     while len(waiting):
-        group, waiting = waiting[:size], waiting[size:]
-        bounds[group] = labels.gains(shelf[group])
-        tried = torch.cat([tried, group])
-        gain = bounds[tried].max()
-        first = tried[bounds[tried] >= gain - labels.rounding].min()
-        could_win, could_tie = bounds[waiting] > gain + labels.rounding, bounds[waiting] >= gain - labels.rounding
-        waiting = waiting[could_win | (could_tie & (waiting < first))]
-    return int(first), float(bounds[first])
+        group, waiting = waiting[:together], waiting[together:]
+        if closer:
+            bounds[group] = torch.minimum(bounds[group], merged.gains(shelf[group]))
+        for few in in_order(bounds, group).split(size):
+            few = leader.rivals(few)
+            if len(few):
+                bounds[few] = labels.gains(shelf[few])
+                leader.tried(few)
+        waiting = leader.rivals(waiting)
+    return leader.first, float(bounds[leader.first])
+
+
+def in_order(bounds: Tensor, points: Tensor) -> Tensor:
+    """The largest bound first, ties by position."""
+    return points[bounds[points].argsort(descending=True, stable=True)]
 
 
 def group_size(configurations: int, shelf: "Shelf") -> int:
     """Candidates to try together: many while that is cheap. The blocks of the pool must not decide who is tried."""
     cheap = TOGETHER // (configurations * shelf.classes)
     return min(shelf.capacity, max(FEWEST, min(MOST, cheap)))
+
+
+class Leader:
+    """The point of the largest gain of those tried; of those that tie, the first."""
+
+    def __init__(self, bounds: Tensor, rounding: float) -> None:
+        self.bounds, self.rounding = bounds, rounding
+        self.gain, self.first = -torch.inf, len(bounds)
+        self._tried = torch.empty(0, dtype=torch.int64)
+
+    def tried(self, points: Indices) -> None:
+        """The bounds of these points are their gains now."""
+        self._tried = torch.cat([self._tried, points])
+        gains = self.bounds[self._tried]
+        self.gain = float(gains.max())
+        self.first = int(self._tried[gains >= self.gain - self.rounding].min())
+
+    def rivals(self, points: Tensor) -> Tensor:
+        """Those of the points that may gain more, or the same at an earlier position."""
+        bounds = self.bounds[points]
+        ties = (bounds >= self.gain - self.rounding) & (points < self.first)
+        return points[(bounds > self.gain + self.rounding) | ties]
 
 
 class Shelf:
