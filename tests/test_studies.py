@@ -41,9 +41,9 @@ TINY = {
     "fano": {"points": 4, "classes": (2, 5), "larger": (10, 100)},
     "surfaces": {"steps": 21},
     "moons": {"side": 40, "labels": 30, "draws": 10},
-    "abstention": {"rounds": 2, "side": 20, "k": 5, "seeds": 1},
+    "abstention": {"rounds": 2, "side": 20, "k": 5, "draws": 5, "seeds": 1},
     "monte-carlo": {"labels": 20, "k": 5, "truth": 200, "counts": (10, 100), "seeds": 2},
-    "acquisition-time": {"pools": (20, 40), "batches": (2, 4), "classes": (3,), "k": 3, "repeats": 1},
+    "acquisition-time": {"pools": (20, 40), "batches": (2, 4), "classes": (3,), "k": 3, "draws": 5, "repeats": 1},
 }
 
 
@@ -288,10 +288,10 @@ def bald_table(rmse, rank, left):
     return table(beta_bald, *((name, c, rmse, rank, 0.0, 0.0, left) for name in names for c in (2, 10)))
 
 
-def fano_table(balent, error, known, printed, corrected, epsilons):
-    row = ("random", 2, 0.5, 0.1, balent, error, known, printed, corrected, 0.1)
+def fano_table(balent, error, known, printed, corrected, epsilons, least):
+    row = ("random", 2, 0.5, 0.1, balent, error, known, printed, corrected, 0.1, least)
     even = (
-        ("even", c, 0.5, 0.0, balent, error, known, printed, corrected, e)
+        ("even", c, 0.5, 0.0, balent, error, known, printed, corrected, e, least)
         for c, e in zip((10, 99), epsilons, strict=True)
     )
     return table(fano, row, *even)
@@ -348,7 +348,10 @@ MADE_UP = {
     "beta-fit": (fit_table(0.05, 0.99, 0.0), fit_table(0.2, 0.9, 0.1)),
     "rank-correlation": (correlation_table(0.999, 0.7), correlation_table(0.5, 0.99)),
     "beta-bald": (bald_table(0.001, 0.99, 0.0001), bald_table(0.2, 0.9, 0.19)),
-    "fano": (fano_table(0.1, 0.5, 0.3, 0.2, 0.1, (0.1, 0.01)), fano_table(0.1, 0.0, 0.1, 0.3, 0.2, (0.1, 0.1))),
+    "fano": (
+        fano_table(0.1, 0.5, 0.3, 0.2, 0.1, (0.1, 0.01), -0.1),
+        fano_table(0.1, 0.0, 0.1, 0.3, 0.2, (0.1, 0.1), 0.0),
+    ),
     "surfaces": (
         surface_table((0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1), (1.0, 0.0), (-999, 0.692), ((-1, 0.6), (-2, 0.7))),
         surface_table((0.1, 0.1, 0.1, 0.0, 0.0, 0.0, 0.0), (1.1, -0.2), (-1, 0.2), ((-1, 0.6), (2, 0.5))),
@@ -457,7 +460,7 @@ def test_claims_are_one_table_and_a_page(tmp_path, monkeypatch):
     assert len(rows) == 1 + 8 + 4
     text = page.read_text(encoding="utf-8")
     assert "](figures/formulas.png)" in text
-    assert "| does not hold |" in text
+    assert "\n| does not hold | MJEnt in full" in text
     assert text.count("\n## ") == 3
 
 

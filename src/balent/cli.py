@@ -408,7 +408,7 @@ def _rows(table: Any) -> None:
 def _verdicts(rows: list[tuple[str, ...]]) -> None:
     """A claim in two lines: whether it holds, what and where; the paper's number, and ours."""
     colours = {"holds": "green", "does not hold": "red", "in part": "yellow"}
-    for _, claim, where, paper, ours, answer in rows:
+    for answer, claim, where, paper, ours, _ in rows:
         out.print(
             f"[bold {colours[answer]}]{answer}[/]: {escape(claim)} ({escape(where)})", highlight=False, soft_wrap=True
         )

@@ -32,12 +32,14 @@ ASKED: dict[str, Measure] = {"BalEntAcq": measures.balentacq, "BALD": measures.b
 COLUMNS = ("seed", "labels", "measure", "outside", "undecided", "abstained", "query")
 
 
-def data(rounds: int = 8, start: int = 6, per_round: int = 6, side: int = 100, k: int = 25, seeds: int = 3) -> Table:
-    rows = [row for seed in range(seeds) for row in _run(rounds, start, per_round, side, k, seed)]
+def data(
+    rounds: int = 8, start: int = 6, per_round: int = 6, side: int = 100, k: int = 25, draws: int = 100, seeds: int = 3
+) -> Table:
+    rows = [row for seed in range(seeds) for row in _run(rounds, start, per_round, side, k, draws, seed)]
     return Table(COLUMNS, rows)
 
 
-def _run(rounds: int, start: int, per_round: int, side: int, k: int, seed: int) -> list[tuple]:
+def _run(rounds: int, start: int, per_round: int, side: int, k: int, draws: int, seed: int) -> list[tuple]:
     """Labels come from the pool of moons; where a measure would ask is looked at on the whole lattice."""
     everything = datasets.moons()
     two = everything.y_train < 2
@@ -45,7 +47,7 @@ def _run(rounds: int, start: int, per_round: int, side: int, k: int, seed: int) 
     bought = balanced(y.tolist(), start, seed)
     rows: list[tuple] = []
     for _ in range(rounds):
-        sampled = network(lambda: BNN(2), x[bought], y[bought], seed).sample(100, seed=seed, masks="per-point")
+        sampled = network(lambda: BNN(2), x[bought], y[bought], seed).sample(draws, seed=seed, masks="per-point")
         m = scored(sampled, points)
         rows += [(seed, len(bought), name, *shares(m[top(f(m), k)])) for name, f in ASKED.items()]
         bought = bought + _next(measures.balentacq(scored(sampled, x)), bought, per_round)

@@ -21,7 +21,7 @@ from balent.predictors.training import reproducible
 from balent.strategies import STRATEGIES
 
 COLUMNS = ("classes", "strategy", "against", "pool", "k", "seconds")
-FEATURES, DRAWS = 256, 100
+FEATURES = 256
 POOLS, BATCHES, CLASSES = (2500, 5000, 10_000, 20_000), (10, 30, 100, 300, 1000), (10, 100)
 NAMES = ("balentacq", "badge")
 LABELS = {"pool": "points in the pool", "k": "acquisition size K"}
@@ -33,13 +33,14 @@ def data(
     batches: tuple[int, ...] = BATCHES,
     classes: tuple[int, ...] = CLASSES,
     k: int = 100,
+    draws: int = 100,
     repeats: int = 3,
 ) -> Table:
     sizes = [("pool", n, k) for n in pools] + [("k", pools[-2], size) for size in batches]
     names = [name for name in NAMES if name in STRATEGIES]
     rows: list[tuple] = []
     for c in classes:
-        sampled, points = _head(c, max(pools))
+        sampled, points = _head(c, max(pools), draws)
         rows += [
             (c, name, against, n, size, min(_seconds(sampled, points[:n], size, name) for _ in range(repeats)))
             for name in names
@@ -48,12 +49,12 @@ def data(
     return Table(COLUMNS, rows)
 
 
-def _head(classes: int, pool: int) -> tuple[Any, Tensor]:
+def _head(classes: int, pool: int, draws: int) -> tuple[Any, Tensor]:
     """Functions and points to try them on; plans are made from the first batch."""
     generator = Generator().manual_seed(classes)
     points = torch.randn(pool, FEATURES, generator=generator).relu_()
     with reproducible(generator):
-        sampled = MCDropout(ResNetClassifier(FEATURES, classes)).sample(DRAWS, seed=0)
+        sampled = MCDropout(ResNetClassifier(FEATURES, classes)).sample(draws, seed=0)
     sampled.moments(points[:2])
     return sampled, points
 

@@ -7,7 +7,7 @@ from pathlib import Path, PurePath
 
 from balent.paper.studies.study import Cell, Found, Study, run, write_csv
 
-COLUMNS = ("study", "claim", "where", "paper", "ours", "verdict")
+COLUMNS = ("verdict", "claim", "where", "paper", "ours", "study")
 LONGEST = 40  # rows that are shown; all are in the CSV
 INTRODUCTION = """\
 # The paper, recomputed
@@ -30,7 +30,7 @@ def found(studies: Mapping[str, Study], quick: bool = False) -> Iterator[Found]:
 
 def rows(found: Iterable[Found]) -> list[tuple[str, ...]]:
     """A row for each claim."""
-    return [(one.name, v.claim, v.where, v.paper, v.ours, v.answer) for one in found for v in one.verdicts]
+    return [(v.answer, v.claim, v.where, v.paper, v.ours, one.name) for one in found for v in one.verdicts]
 
 
 def count(found: Iterable[Found]) -> str:

@@ -2,7 +2,8 @@
 
 Points are Dirichlet distributions, whose marginals are exactly Beta. Given the label i, P_i ~ Beta(α + 1, β) falls into
 one of ⌊2 exp H(Y)⌋ equal intervals; the best guess is the likeliest interval, and its error is known exactly. `printed`
-and `corrected` are the bound with ε₂ divided by H + log 2, as printed, and by H + log 2 − δ, as the proof needs it.
+and `corrected` are the bound with ε₂ divided by H + log 2, as printed, and by H + log 2 − δ, as the proof needs it;
+`least` is the smallest ε_i.
 """
 
 import math
@@ -18,7 +19,19 @@ from balent.paper.studies.beta_cdf import cdf
 from balent.paper.studies.samples import dirichlet
 from balent.paper.studies.study import Cell, Study, Table, Verdict, verdict
 
-COLUMNS = ("points", "classes", "entropy", "delta", "balent", "error", "fano", "printed", "corrected", "epsilon2")
+COLUMNS = (
+    "points",
+    "classes",
+    "entropy",
+    "delta",
+    "balent",
+    "error",
+    "fano",
+    "printed",
+    "corrected",
+    "epsilon2",
+    "least",
+)
 CLASSES, LARGER = (2, 3, 4, 5, 10, 30, 100), (10, 100, 1000, 10_000, 100_000)
 WHERE = "Theorem 4.1"
 RANDOM, EVEN = "random", "even"
@@ -51,12 +64,12 @@ def _row(eta: Tensor) -> tuple[Cell, ...]:
     weight = count * a / eta.sum()
     share = interval_shares(a, eta.sum() - a, bins)
     spread = -torch.xlogy(share, share).sum(-1)  # H(P̄_i | Y = i)
-    off = float((weight * (spread - width - plus_entropy(a, eta.sum() - a)).abs()).sum())  # Σ E[P_i] |ε_i|
-    delta, bound = whole - width, balance * whole / width  # BalEnt (1 + ε₁)
-    epsilons = (off + delta) / whole, (off + delta) / width  # ε₂ as printed, and as it must be
+    epsilon = spread - width - plus_entropy(a, eta.sum() - a)  # ε_i
+    off = float((weight * epsilon.abs()).sum()) + whole - width  # Σ E[P_i] |ε_i| + δ
     error = float((weight * (1 - share.max(-1).values)).sum())
     fano = (float((weight * spread).sum()) - math.log(2)) / width
-    return len(eta), h, delta, balance, error, fano, *(bound - epsilon for epsilon in epsilons), epsilons[0]
+    bounds = [balance * whole / width - off / divisor for divisor in (whole, width)]  # 1 + ε₁ = whole / width
+    return len(eta), h, whole - width, balance, error, fano, *bounds, off / whole, float(epsilon.min())
 
 
 def interval_shares(a: Tensor, b: Tensor, bins: int) -> Tensor:
@@ -89,7 +102,7 @@ def plot(table: Table) -> list[Any]:
 
 
 def claim(table: Table) -> list[Verdict]:
-    return [_theorem(table), _proof(table), _vanishing(table), _impossible(table), _plain(table)]
+    return [f(table) for f in (_theorem, _proof, _vanishing, _negative, _impossible, _plain)]
 
 
 def failures(table: Table, left: str, right: str) -> int:
@@ -132,6 +145,13 @@ def _vanishing(table: Table) -> Verdict:
         f"uniform on the simplex: {few:.4f} for {counts[0]} classes, {many:.4f} for {counts[-1]:,} (like 1 / log C)",
         many < few / 2,
     )
+
+
+def _negative(table: Table) -> Verdict:
+    """ε_i is the entropy that P_i⁺ gains by being spread evenly within intervals: by Jensen, never negative."""
+    least = min(table.column("least"))
+    ours = f"the least of all ε_i is {least:.0e}: smoothing within intervals can only raise an entropy"
+    return verdict("ε_i does not have to be non-negative", "App. A.5", "-", ours, least < -ROUNDING)
 
 
 def _impossible(table: Table) -> Verdict:
