@@ -1,5 +1,6 @@
 """Small images with a class that one can see, and tiny backbones."""
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -28,6 +29,14 @@ def data(pool=50, test=20, side=8):
     x, y = stripes(pool, 0, side)
     held, labels = stripes(test, 1, side)
     return Data(x, y, held, labels, 3, (3, side, side))
+
+
+def images_file(path, pool=12, test=6):
+    """The same as bytes in an .npz, which commands take."""
+    source = data(pool, test)
+    x_train, x_test = (np.uint8(255 * x.numpy()) for x in (source.x_train, source.x_test))
+    np.savez(path, x_train=x_train, y_train=source.y_train, x_test=x_test, y_test=source.y_test)
+    return path
 
 
 def tiny(seed=0, width=6):

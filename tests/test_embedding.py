@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from pictures import data, tiny
+from pictures import data, images_file, tiny
 from torch import nn
 from torch.testing import assert_close
 from typer.testing import CliRunner
@@ -173,6 +173,11 @@ def test_features_that_are_not_numbers_say_whose_they_are(tmp_path):
         written(tmp_path / "f.npz", replace(source, x_train=x))
 
 
+def test_a_device_that_is_not_there_is_said_in_a_sentence(tmp_path):
+    with pytest.raises(ValueError, match=r"device 'nowhere' cannot be used: .*; device='cpu' always can"):
+        written(tmp_path / "f.npz", device="nowhere")
+
+
 def test_features_of_features_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"takes images \[.*\], but x_train is \(30, 2\)"):
         written(tmp_path / "f.npz", replace(data(), x_train=torch.rand(30, 2), y_train=torch.zeros(30).long()))
@@ -194,11 +199,7 @@ def invoke(*words, code=0):
 
 @pytest.fixture
 def images(tmp_path):
-    source = data(12, 6)
-    x_train, x_test = (np.uint8(255 * x.numpy()) for x in (source.x_train, source.x_test))
-    path = tmp_path / "images.npz"
-    np.savez(path, x_train=x_train, y_train=source.y_train, x_test=x_test, y_test=source.y_test)
-    return path
+    return images_file(tmp_path / "images.npz")
 
 
 def test_the_command_writes_features_that_experiments_take(tmp_path, images):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from labelled import same_weights
-from pictures import data, generator, stripes, tiny
+from pictures import generator, images_file, stripes, tiny
 from torch.testing import assert_close
 from typer.testing import CliRunner
 
@@ -198,11 +198,7 @@ def test_defaults_are_those_of_the_paper():
 
 @pytest.fixture
 def images(tmp_path):
-    source = data(12, 6)
-    path = tmp_path / "images.npz"
-    x_train, x_test = (np.uint8(255 * x.numpy()) for x in (source.x_train, source.x_test))
-    np.savez(path, x_train=x_train, y_train=source.y_train, x_test=x_test, y_test=source.y_test)
-    return path
+    return images_file(tmp_path / "images.npz")
 
 
 def invoke(*words, code=0):

@@ -31,7 +31,7 @@ from balent.learning.datasets import Data
 from balent.learning.learner import agree
 from balent.learning.pool import ahead
 from balent.predictors.inputs import fitting
-from balent.predictors.training import channels_last
+from balent.predictors.training import channels_last, placed
 
 PARTS = {"x_train": "y_train", "x_test": "y_test"}
 SECONDS = 10.0  # of work that a kill may cost
@@ -51,14 +51,15 @@ def embed(
     and says the same is left as it is.
     """
     _check(data, batch_size)
-    said = {**about, "batch_size": batch_size, "images": fingerprint(data), "weights": fingerprint_of(backbone)}
+    said = {**about, "batch_size": batch_size, "device": device.partition(":")[0]}
+    said |= {"images": fingerprint(data), "weights": fingerprint_of(backbone)}
     total = sum(len(getattr(data, part)) for part in PARTS)
     parts = path.with_name(path.name + ".parts")
     if path.exists():
         _agree(path, said)
         yield total, total
     else:
-        backbone = backbone.to(device, memory_format=torch.channels_last).eval()  # type: ignore[call-overload]
+        backbone = placed(backbone, device).eval().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         with opened(parts, said) as blocks:
             yield blocks.rows(), total
             for part in PARTS:
@@ -208,10 +209,15 @@ def _agree(path: Path, said: dict[str, Any]) -> None:
         before = json.loads(str(file["about"]))
     if before is None:
         raise FileExistsError(f"{path} is there already, and is no file of features; name another, or remove it")
-    for name in {**before, **said}:
-        if before.get(name) != said.get(name):
+    same(path, before, said)
+
+
+def same(path: Path, before: dict[str, Any], wanted: dict[str, Any]) -> None:
+    """A file that is there already says of itself what would be written now."""
+    for name, value in wanted.items():
+        if before.get(name) != value:
             raise FileExistsError(
-                f"{path} holds features of {name} = {before.get(name)!r}, but {name} = {said.get(name)!r} came; "
+                f"{path} is there already, with {name} = {before.get(name)!r}, but {name} = {value!r} came; "
                 "name another file, or remove this one"
             )
 

@@ -25,7 +25,7 @@ from balent.learning.learner import agree
 from balent.learning.seeds import seed_of
 from balent.predictors.augment import Views
 from balent.predictors.inputs import fitting
-from balent.predictors.training import Training, adam, channels_last, reproducible
+from balent.predictors.training import Training, adam, channels_last, placed, reproducible
 
 SECONDS = 10.0  # of work that a kill may cost,
 SHARE = 0.02  # unless checkpoints would take more of the time than this
@@ -98,7 +98,7 @@ def train(
     seconds and after the last step; `about` says what else decides the weights.
     """
     steps = _steps(images, settings)
-    run = Run.of(backbone.to(device), width, settings, about or {})
+    run = Run.of(placed(backbone, device), width, settings, about or {})
     with contextlib.nullcontext() if directory is None else records.locked(directory):
         checkpoint = None if directory is None else directory / "checkpoint.safetensors"
         if checkpoint is not None and checkpoint.exists():

@@ -8,7 +8,7 @@ from pathlib import Path
 from torch import Generator
 
 from balent.learning.datasets import Data
-from balent.learning.embedding import fingerprint
+from balent.learning.embedding import fingerprint, same
 from balent.learning.seeds import seed_of
 from balent.learning.simclr import SimCLR, Step, train
 from balent.paper import catalogue
@@ -28,19 +28,9 @@ def pretrain(data: Data, name: str, settings: SimCLR, path: Path, device: str = 
     about = {"simclr": asdict(settings), "images": fingerprint(data)}
     parts = path.with_name(path.name + ".parts")
     if path.exists():
-        _agree(path, {"backbone": name, **about})
+        same(path, catalogue.about(path), {"backbone": name, **about})
     else:
         words = {"backbone": name, "images": about["images"]}
         yield from train(backbone, backbone.width, data.x_train, settings, directory=parts, about=words, device=device)
         catalogue.save(path, backbone, **about)
     shutil.rmtree(parts, ignore_errors=True)
-
-
-def _agree(path: Path, wanted: dict[str, object]) -> None:
-    before = catalogue.about(path)
-    for name, value in wanted.items():
-        if before.get(name) != value:
-            raise FileExistsError(
-                f"{path} is there already, with {name} = {before.get(name)!r} where {value!r} was asked for; "
-                "name another file, or remove this one"
-            )

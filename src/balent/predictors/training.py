@@ -79,7 +79,7 @@ def train(
 
     An epoch's batches are of nearly equal size, so that no batch of one point troubles batch norm.
     """
-    model.to(settings.device)
+    placed(model, settings.device)
     x, y = channels_last(fitting(model, x)), y.to(settings.device)
     check(model, x, y, one_class=settings.one_class)
     optimizer = adam(model, settings)
@@ -112,6 +112,16 @@ def _epoch(
         value.backward()
         optimizer.step()
         yield value.detach()
+
+
+def placed(model: nn.Module, device: str) -> nn.Module:
+    """The model on that device, if there is one."""
+    try:
+        return model.to(device)
+    except (AssertionError, RuntimeError) as error:  # which of them depends on how torch was built
+        raise ValueError(
+            f"device {device!r} cannot be used: {str(error).splitlines()[0]}; device='cpu' always can"
+        ) from error
 
 
 def channels_last(batch: Any) -> Any:
