@@ -186,12 +186,12 @@ SCENARIOS = (
     Scenario(
         replace(X3CIFAR10, name="3xcifar10-variational", start=50, per_round=50, total=1000, **VARIATIONAL),
         MAIN,
-        {"total": 300, "epochs": 50},
+        {"total": 300, "epochs": 50, "draws": 20, "evaluation_draws": 20},
     ),
     Scenario(
         replace(X3CIFAR100, name="3xcifar100-variational", **VARIATIONAL),
         MAIN,
-        {"total": 2000, "epochs": 20},
+        {"total": 2000, "epochs": 20, "draws": 20, "evaluation_draws": 20},
     ),
     Scenario(
         replace(
@@ -207,7 +207,7 @@ SCENARIOS = (
             masks="shared",
         ),
         (*MAIN[:-1], "variation_ratio", "random"),
-        {"start": 100, "per_round": 100, "total": 500, "epochs": 50},
+        {"start": 100, "per_round": 100, "total": 500, "epochs": 50, "draws": 20},
     ),
     Scenario(
         replace(X3CIFAR100, name="redundancy"),
