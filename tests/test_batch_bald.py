@@ -39,7 +39,7 @@ def functions(points, draws, classes, seed=0):
 
 def after(p, batch, limit=10**6, seed=0):
     """The configurations of the labels of these points."""
-    labels, g = Configurations.before_any(p.shape[1]), generator(seed)
+    labels, g = Configurations.before_any(p.shape[1], p.dtype), generator(seed)
     for i in batch:
         labels = labels.extended(p[i], limit, g)
     return labels
@@ -300,6 +300,15 @@ def test_no_batch_tells_more_than_the_logarithm_of_the_number_of_draws():
     """All gains are exact: 3⁷ configurations of seven labels are no more than 4,096."""
     p = probabilities(40, 4, 3, seed=1)
     assert 0.9 * math.log(4) < float(pick(p, 8).scores.sum()) <= math.log(4) + 1e-9
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_labels_that_hardly_ever_come_give_no_nan(dtype):
+    """A class of 1e-44, which is no normal float32, at each of three points."""
+    doubt = torch.tensor([1e-44, 3e-44, 2e-43], dtype=dtype)
+    p = torch.stack([1 - doubt, doubt], -1).expand(3, 3, 2)
+    assert pick(torch.cat([p, probabilities(5, 3, 2, dtype=dtype)]), 8).scores.isfinite().all()
+    assert after(p, [0, 1, 2]).weights.isfinite().all()
 
 
 def test_many_picks_do_not_underflow():

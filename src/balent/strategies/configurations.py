@@ -22,7 +22,7 @@ from balent.types import Draws, Scores
 ROUNDING = {torch.float64: 1e-12, torch.float32: 2e-6}
 TOGETHER = 1 << 20  # configurations times classes of the points in one product: they stay in the cache
 STRONGEST = 1e-3  # what is left of a weight of 1, where configurations differ no more
-NEGLIGIBLE = 1e-30  # of weights that sum to 1. Products of smaller ones would be denormal, and many times slower
+NEGLIGIBLE = 1e-30  # of what sums to 1. Products of smaller numbers would be denormal, many times slower, or 0
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,9 @@ class Configurations:
 
     def extended(self, point: Float[Tensor, "draws classes"], limit: int, generator: Generator) -> "Configurations":
         """Those of the batch and one more point: all if there are no more than `limit`, else so many of them."""
-        joint = (self.probability.unsqueeze(1) * (self.weights @ point).double()).flatten()
+        predicted = self.weights @ point
+        predicted.masked_fill_(predicted < NEGLIGIBLE, 0)
+        joint = (self.probability.unsqueeze(1) * predicted.double()).flatten()
         possible = joint.nonzero()[:, 0]
         probability, exact = joint[possible], self.exact
         if len(possible) > limit:

@@ -29,7 +29,7 @@ def check(sampled: Sampled, pool: Any, k: int, who: str) -> int:
     if getattr(getattr(sampled, "masks", None), "per_point", False):
         raise ValueError(
             f"{who} needs draws that are the same functions at every point, but masks are drawn per point, so that "
-            'points have nothing in common; use sample(..., masks="shared"), in an experiment masks=shared'
+            'points have nothing in common; use sample(..., masks="shared")'
         )
     return points
 
