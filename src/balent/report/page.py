@@ -107,7 +107,7 @@ def _times(f: Findings) -> list[list[str]]:
 
 
 def _seconds(s: float) -> str:
-    return "–" if math.isnan(s) else f"{s:.3g} s"
+    return "–" if math.isnan(s) else f"{s:,.0f} s" if s >= 100 else f"{s:.3g} s"
 
 
 def _settings(f: Findings) -> str:
