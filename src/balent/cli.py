@@ -136,8 +136,10 @@ def acquire(
     .sample(n, seed=...) is a predictor. Memory does not grow with the pool.
     """
     from balent import loading
+    from balent.learning import pages
     from balent.learning.acquire import acquire as acquired
 
+    pages.keep()
     with errors_in_words():
         sampled = loading.sampled(model, draws, seed=seed, masks=masks, design=design)
         picks = acquired(
@@ -296,11 +298,12 @@ def embed(
     from torch import Generator
 
     from balent import screen
-    from balent.learning import datasets, embedding
+    from balent.learning import datasets, embedding, pages
     from balent.learning.seeds import seed_of
     from balent.paper import catalogue
     from balent.predictors.training import reproducible
 
+    pages.keep()
     with errors_in_words():
         images = embedding.first(datasets.load(data, folder, skip_bad=skip_bad, say=_say), limit)
         with reproducible(Generator().manual_seed(seed_of(0, "initial weights"))):
@@ -337,10 +340,11 @@ def simclr(
     from statistics import fmean
 
     from balent import screen
-    from balent.learning import datasets, embedding
+    from balent.learning import datasets, embedding, pages
     from balent.learning.simclr import SimCLR
     from balent.paper.pretraining import pretrain
 
+    pages.keep()
     with errors_in_words():
         images = embedding.first(datasets.load(data, folder, say=_say), limit)
         settings = SimCLR(epochs, batch_size, learning_rate, image_size, temperature, steps=steps, seed=seed)

@@ -17,6 +17,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
+from balent.learning import pages
 from balent.learning.experiment import Experiment, run
 from balent.learning.records import Record
 
@@ -86,6 +87,7 @@ def _run(spec: Experiment, directory: Path, options: dict[str, Any], pipe: Conne
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that speaks with the person
     threading.Thread(target=_die_with_parent, daemon=True).start()
     torch.set_num_threads(1)
+    pages.keep()
     try:
         words = partial(_word, pipe, spec)
         for record in run(spec, directory, **options, say=words):
