@@ -6,17 +6,18 @@ digits three times over, the same with a little noise on every copy, and the dig
   top        the k best
   threshold  down the ranking, past whatever is nearer than 0.2 of the typical distance to a point picked or labelled
   seeding    k-means++ from the best one on, squared distances weighted by rank
-  farthest   farthest first from all that is picked or labelled: `diverse:balentacq` as it is
+  farthest   farthest first from all that is picked or labelled: `diverse:balentacq` as it is; and of 4·K, of 30·K
 
 beside random, badge and core_set, which ignore the measure. Printed: the share of picks that are copies of a
 point picked or labelled before, accuracy with 60 and with 120 labels, and its mean over all rounds; means over seeds,
-with the standard error of the last. Strategies of one seed share start set, first weights and noise.
+with the standard error of the last. Strategies of one seed share start set, first weights and noise. --data takes
+another data set or an .npz, as `balent run` does: its first 5,000 points are the pool, three times over and once.
 """
 
 import argparse
 import statistics
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -36,6 +37,7 @@ from balent.strategies.shortlist import shortlist
 from balent.types import Picks, Strategy
 
 POOLS = {"3x": (3, 0.0), "3x, noise 0.1": (3, 0.1), "1x": (1, 0.0)}  # copies, sd of the noise on pixels in [0, 1]
+POINTS = 5000
 START, K, TOTAL = 20, 20, 120
 EPOCHS, DRAWS, SEEDS = 60, 50, 4
 TIMES, NEAR = 10, 0.2
@@ -81,6 +83,8 @@ WAYS: dict[str, Strategy] = {
     "threshold": Among(threshold),
     "seeding": Among(seeding),
     "farthest": Diverse(balentacq, times=TIMES),
+    "  of 4·K": Diverse(balentacq, times=4),
+    "  of 30·K": Diverse(balentacq, times=30),
     "random": strategy("random"),
     "badge": strategy("badge"),
     "core_set": strategy("core_set"),
@@ -89,7 +93,7 @@ WAYS: dict[str, Strategy] = {
 
 def learnt(data: Data, chosen: Strategy, copies: int, noise: float, seed: int) -> tuple[float, list[float]]:
     """The share of copies among the picks, and the accuracy of each round."""
-    x, y = data.x_train.repeat(copies, 1, 1, 1), data.y_train.repeat(copies)
+    x, y = torch.cat([data.x_train] * copies), data.y_train.repeat(copies)
     x = x + noise * torch.randn(x.shape, generator=Generator().manual_seed(100 + seed))
     torch.manual_seed(seed)
     learner = Learner(MCDropout(mlp(data), epochs=EPOCHS), x, chosen, seed=seed, draws=DRAWS)
@@ -110,10 +114,15 @@ def accuracy_of(learner: Learner, x: Tensor, y: Tensor) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=SEEDS)
-    seeds_of = range(parser.parse_args().seeds)
+    parser.add_argument("--data", default="digits", help="a name of `balent list`, or an .npz")
+    given = parser.parse_args()
+    seeds_of = range(given.seeds)
     torch.set_num_threads(1)  # networks so small are no faster with more
-    data = load("digits")
+    whole = load(given.data)
+    data = replace(whole, x_train=whole.x_train[:POINTS], y_train=whole.y_train[:POINTS])
     for pool, (copies, noise) in POOLS.items():
+        if noise and given.data != "digits":  # whose scale the noise belongs to
+            continue
         print(f"{pool:14s} copies     60    120   mean    +-", flush=True)
         for name, chosen in WAYS.items():
             shares, curves = zip(*(learnt(data, chosen, copies, noise, seed) for seed in seeds_of), strict=True)

@@ -136,3 +136,18 @@ def test_its_name_has_the_measure():
 def test_impossible_settings_are_refused(settings):
     with pytest.raises(ValueError, match="times must be 1 or more and near 0 or more"):
         Diverse(bald, **settings)
+
+
+def test_errors_and_files_of_scores_are_those_of_the_measure(tmp_path):
+    """An engine sees the measure's scores pass, whatever is picked by them."""
+    p, h = probabilities(40, 20, 3), normal(40, 5)
+    picks = acquire(Draws(p, features=h), np.arange(40), 6, "diverse:bald", with_error=True, scores=tmp_path / "s.npy")
+    assert len(picks.errors) == len(picks.covers) == 6
+    assert np.load(tmp_path / "s.npy")[:, 0].tolist() == bald(Moments.of(p)).tolist()
+
+
+def test_progress_ends_at_the_whole_pool():
+    seen = []
+    sampled = Draws(probabilities(300, 20, 3), features=normal(300, 5))
+    acquire(sampled, np.arange(300), 6, "diverse:bald", progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (300, 300)

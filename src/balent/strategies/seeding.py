@@ -5,8 +5,8 @@ only shrink, so the ones known from an earlier pass are bounds: a candidate draw
 bound, and accepted with probability (distance now) / bound, has exactly that distribution (rejection;
 von Neumann, 1951). Its distance now takes a comparison with the centres since that pass, of one
 point instead of all. Bounds are made anew, for all those centres in one product, once the rejected
-candidates have cost as much as that would: so a pool of a few tight clusters costs at most twice what passes
-would, and one without them next to nothing.
+candidates have cost as much as that would: so a pool of a few tight clusters costs about twice what passes
+would at worst, and one without them next to nothing.
 """
 
 import numpy as np
