@@ -151,7 +151,7 @@ def _entropy(a, b):
     return mpmath.log(mpmath.beta(a, b)) - parts
 
 
-@pytest.mark.parametrize("eta", [(1.0, 1.1), (0.3, 2.0, 5.0), (2.0, 2.5, 0.7, 9.0)])
+@pytest.mark.parametrize("eta", [fano.WITNESS, (0.3, 2.0, 5.0), (2.0, 2.5, 0.7, 9.0)])
 def test_a_row_of_fano_is_its_definition(eta):
     row = dict(zip(fano.COLUMNS[1:], fano._row(f64(*eta)), strict=True))
     found = [row[name] for name in ("error", "fano", "printed", "corrected")]
@@ -160,7 +160,7 @@ def test_a_row_of_fano_is_its_definition(eta):
 
 def test_the_proof_as_printed_fails_at_a_point_and_its_correction_does_not():
     """Dirichlet(1, 1.1), by 30 digits: Fano's bound is 0.2248, less than the 0.2266 that the proof puts below it."""
-    error, known, printed, corrected = by_mpmath((1.0, 1.1))
+    error, known, printed, corrected = by_mpmath(fano.WITNESS)
     assert known < printed - 1e-3
     assert corrected < known < error
     assert printed < error  # so the theorem's inequality holds here all the same
@@ -382,6 +382,8 @@ def test_a_verdict_of_some_tests_holds_in_part():
 def test_claims_of_nothing_are_an_error():
     with pytest.raises(ValueError, match="no row"):
         fano.claim(Table(fano.COLUMNS, []))
+    with pytest.raises(ValueError, match="at least one test"):
+        verdict("the moon is round", "", "", "")
 
 
 def test_without_badge_nothing_is_said_of_it():

@@ -48,6 +48,7 @@ def write(found: Sequence[Found], folder: Path, ending: str, page: Path | None, 
         write_csv(written[0], COLUMNS, rows(found))
     if page is not None:
         written.append(page)
+        page.parent.mkdir(parents=True, exist_ok=True)
         figures = os.path.relpath(folder, page.parent)
         page.write_text(markdown(found, PurePath(figures), ending, command), encoding="utf-8")
     return written

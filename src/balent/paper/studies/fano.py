@@ -3,7 +3,8 @@
 Points are Dirichlet distributions, whose marginals are exactly Beta. Given the label i, P_i ~ Beta(α + 1, β) falls into
 one of ⌊2 exp H(Y)⌋ equal intervals; the best guess is the likeliest interval, and its error is known exactly. `printed`
 and `corrected` are the bound with ε₂ divided by H + log 2, as printed, and by H + log 2 − δ, as the proof needs it;
-`least` is the smallest ε_i.
+`least` is the smallest ε_i. Points are random Dirichlets, even ones (η = 1), and Dirichlet(1, 1.1), where the proof fails
+as printed.
 """
 
 import math
@@ -35,6 +36,7 @@ COLUMNS = (
 CLASSES, LARGER = (2, 3, 4, 5, 10, 30, 100), (10, 100, 1000, 10_000, 100_000)
 WHERE = "Theorem 4.1"
 RANDOM, EVEN = "random", "even"
+WITNESS = (1.0, 1.1)  # a Dirichlet at which the proof fails as printed, checked with 30 digits in the tests
 ROUNDING = 1e-9
 
 
@@ -44,6 +46,7 @@ def data(
     generator = Generator().manual_seed(seed)
     rows: list[tuple] = [(RANDOM, *_row(eta)) for c in classes for eta in dirichlets(points, c, generator)]
     rows += [(EVEN, *_row(torch.ones(c, dtype=torch.float64))) for c in larger]  # η = 1: uniform on the simplex
+    rows.append(("witness", *_row(torch.tensor(WITNESS, dtype=torch.float64))))
     return Table(COLUMNS, rows)
 
 

@@ -69,6 +69,8 @@ class Verdict:
 
 def verdict(claim: str, where: str, paper: str, ours: str, *tests: bool) -> Verdict:
     """It holds if all tests do, and does not if none does; else in part."""
+    if not tests:
+        raise ValueError(f"a verdict needs at least one test, but there is none of: {claim}")
     passed = sum(map(bool, tests))
     return Verdict(claim, where, paper, ours, True if passed == len(tests) else None if passed else False)
 

@@ -1,6 +1,7 @@
 """Measures as functions of (α, β), for two classes with P ~ Dirichlet(α, β): the paper's surfaces and contours.
 
-Moments are exact, not sampled. Axes are logarithmic, from 0.02 to 20.
+Moments are exact, not sampled. Axes are logarithmic, from 0.02 to 20. BalEnt is cut off at −3 in its surface; its
+contours are −3, −2, −1 (dashed), and inside 0 (yellow) 0.1, 0.2 and 0.3.
 """
 
 import math
@@ -57,7 +58,7 @@ def _area(level: float, balent: np.ndarray) -> tuple[Cell, ...]:
 def plot(table: Table) -> list[Any]:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(13, 4.9), layout="constrained")
+    figure = Figure(figsize=(13, 5.0), layout="constrained")
     axis = table.arrays["axis"]
     for i, name in enumerate(SHOWN):
         _solid(figure.add_subplot(2, len(SHOWN), i + 1, projection="3d"), axis, table.arrays[name], name)
@@ -78,7 +79,6 @@ def _flat(panel: Any, axis: np.ndarray, surface: np.ndarray, name: str) -> None:
         panel.contourf(axis, axis, surface.T, levels=[0, 1], colors=[drawing.YELLOW], alpha=0.35)
         lines = panel.contour(axis, axis, surface.T, levels=LEVELS, colors="black", linewidths=0.8)
         panel.clabel(lines, levels=LEVELS[:4], fontsize=7, fmt="%g")
-        panel.set_title("inside 0: 0.1, 0.2, 0.3", fontsize=8)
     else:
         shades = panel.contourf(axis, axis, surface.T, levels=12, cmap=drawing.SHADES)
         panel.figure.colorbar(shades, ax=panel)
