@@ -3,8 +3,8 @@
 Points are Dirichlet distributions, whose marginals are exactly Beta. Given the label i, P_i ~ Beta(α + 1, β) falls into
 one of ⌊2 exp H(Y)⌋ equal intervals; the best guess is the likeliest interval, and its error is known exactly. `printed`
 and `corrected` are the bound with ε₂ divided by H + log 2, as printed, and by H + log 2 − δ, as the proof needs it;
-`least` is the smallest ε_i. Points are random Dirichlets, even ones (η = 1), and Dirichlet(1, 1.1), where the proof fails
-as printed.
+`least` is the smallest ε_i. Points are random Dirichlets, even ones (η = 1), and Dirichlet(1, 1.1), where the proof
+fails as printed.
 """
 
 import math
