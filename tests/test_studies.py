@@ -310,7 +310,7 @@ def surface_table(areas, largest, corner, narrow):
 
 
 def moons_table(ours, others, released):
-    """apart, covered, near, distance, aleatoric of BalEntAcq and of others; what the released formula shares."""
+    """apart, covered, near, gap, aleatoric of BalEntAcq and of others; what the released formula shares."""
     rows = []
     for k in (moons.FEW, moons.MANY):
         rows.append(("shared", "BalEntAcq", k, *ours, 1.0, 0.0, 1.0))

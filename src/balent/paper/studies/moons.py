@@ -4,8 +4,9 @@ The paper's network, trained on 150 labels, with 100 draws; the paper says neith
 that picks show the measure and not Monte-Carlo noise, or of each point's own, as in the authors' code. In the figure
 lines are the decision boundary, and yellow is where BalEnt >= 0. Columns of the table: `apart` is the mean distance of
 a pick to the nearest other one, `covered` the share of the boundary that has a pick within 0.3, `near` the share of
-picks within 0.3 of the boundary, `distance` their median distance to it, `aleatoric` their mean E H(Y∣ω), `telling` the
-share with a BALD above a tenth of the largest, and the last two the shares in common with BALD and BalEntAcq.
+picks within 0.3 of the boundary, `gap` the median difference of their two largest mean probabilities (0 on the
+boundary), `aleatoric` their mean E H(Y∣ω), `telling` the share with a BALD above a tenth of the largest, and the last
+two the shares in common with BALD and BalEntAcq.
 """
 
 from typing import Any
@@ -40,7 +41,7 @@ CHOSEN: dict[str, Measure] = {
 METHODS = (*CHOSEN, "PowerBALD")
 MASKS = ("shared", "per-point")
 COLUMNS = (
-    "masks", "method", "k", "apart", "covered", "near", "distance", "aleatoric", "telling", "as_bald", "as_balentacq"
+    "masks", "method", "k", "apart", "covered", "near", "gap", "aleatoric", "telling", "as_bald", "as_balentacq"
 )  # fmt: skip
 WHERE = "Sec. 4.2, Fig. 2"
 
@@ -91,8 +92,9 @@ def _numbers(points: Tensor, m: Moments, picks: dict[str, Tensor], name: str, k:
         torch.isin(at, picks["BalEntAcq"][:k]),
     )
     covered, near, telling, *common = (float(share.double().mean()) for share in shares)
-    means = float(away.min(1).values.median()), float(m.entropy[at].mean())
-    return float(between.mean()), covered, near, *means, telling, *common
+    first, second = m.mean[at].topk(2).values.T
+    gap, doubt = float((first - second).median()), float(m.entropy[at].mean())
+    return float(between.mean()), covered, near, gap, doubt, telling, *common
 
 
 def boundary(m: Moments, side: int) -> Tensor:
@@ -176,11 +178,13 @@ def _diverse(table: Table) -> Verdict:
 
 
 def _margin(table: Table) -> Verdict:
-    ours = "; ".join(_listed(table, "distance", name, MANY) for name in ("BalEntAcq", "Entropy"))
-    pairs = zip(*(_cells(table, "distance", name, MANY) for name in ("BalEntAcq", "Entropy")), strict=True)
+    ours = "; ".join(_listed(table, "gap", name, MANY, ".2f") for name in ("BalEntAcq", *OTHERS))
+    others = zip(*(_cells(table, "gap", name, MANY) for name in OTHERS), strict=True)
+    tests = (x > max(y) for x, y in zip(_cells(table, "gap", "BalEntAcq", MANY), others, strict=True))
     text = "Its picks are near the decision boundary, with a margin"
-    near = _cells(table, "near", "BalEntAcq", MANY)
-    return verdict(text, WHERE, "-", f"median distance to it: {ours}", *(x > 2 * y for x, y in pairs), min(near) > 0.9)
+    near = min(_cells(table, "near", "BalEntAcq", MANY))
+    ours = f"{near:.0%} within {NEAR:g} of it; median gap of the two largest probabilities: {ours}"
+    return verdict(text, WHERE, "-", ours, *tests, near > 0.9)
 
 
 def _aleatoric(table: Table) -> Verdict:
