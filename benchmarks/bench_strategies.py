@@ -209,6 +209,8 @@ def drawn(curves: Mapping[tuple[str, int], tuple[list[float], list[float]]], pat
             axis.plot(sizes, seconds, style, label=f"{strategy}, C = {classes}")
     axes[0].set(xlabel=f"points in the pool (K = {MIDDLE[1]})", ylabel="seconds", ylim=(0, None))
     axes[1].set(xlabel=f"points picked (N = {MIDDLE[0]:,})")
+    for axis, sizes in zip(axes, (POINTS, KS), strict=True):
+        axis.set_xticks(sizes, [f"{size:,}" for size in sizes])
     axes[0].legend(frameon=False)
     pyplot.savefig(path, dpi=150)
     print(f"  drawn in {path}")

@@ -72,6 +72,21 @@ def test_copies_come_last_by_position_and_no_point_twice():
     assert picks.scores.tolist() == [math.inf, 3.0, 1.0, 0.0, 0.0, 0.0]
 
 
+def test_where_only_copies_are_left_nothing_is_compared(monkeypatch):
+    """Once every distance is 0, none can shrink: 400 more copies cost no comparison."""
+    compared = []
+
+    def counted(points, centres):
+        compared.append(len(points) * len(centres))
+        return nearest(points, centres)
+
+    monkeypatch.setattr("balent.strategies.cover.nearest", counted)
+    h = normal(5, 3).repeat(100, 1)
+    picks = pick(h, 405)
+    assert len(set(picks.indices.tolist())) == 405
+    assert sum(compared) < 5000  # of 500 · 405
+
+
 def test_copies_of_labelled_points_come_last():
     h = f64([[3.0], [3.0], [0.0], [5.0]])
     assert pick(h, 4, labelled=f64([[3.0]])).indices.tolist() == [2, 3, 0, 1]

@@ -81,6 +81,14 @@ def test_nothing_is_covered_twice_and_no_pick_is_covered():
             assert picks.indices[int(apart.argmin())] == i
 
 
+def test_copies_among_the_picks_cover_nothing():
+    """Two places, ten points each, five picks: each place is covered by the first pick there."""
+    p, h = probabilities(2, 8, 4).repeat(10, 1, 1), normal(2, 16).repeat(10, 1)
+    picks = pick(p, h, 5)
+    assert sorted(len(near) for near in picks.covers) in ([0, 0, 0, 6, 9], [0, 0, 0, 7, 8])
+    assert {int(i) % 2 for i, near in zip(picks.indices, picks.covers, strict=True) if len(near)} == {0, 1}
+
+
 def test_a_reach_of_zero_covers_exact_copies_alone():
     p, h = probabilities(20, 8, 4).repeat(2, 1, 1), normal(20, 16).repeat(2, 1)
     h[20:30] += 1e-4

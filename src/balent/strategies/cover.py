@@ -36,9 +36,9 @@ class Cover:
         self.bounds[point] = -1  # never again
 
     def farthest(self) -> int:
-        """The first of the points with the largest w·d²."""
+        """The first of the points with the largest w·d². A bound of 0 cannot shrink: only copies are left then."""
         size = FEWEST
-        while self.compared[best := int(self.bounds.argmax())] < len(self.chosen):
+        while self.compared[best := int(self.bounds.argmax())] < len(self.chosen) and self.bounds[best] > 0:
             behind = torch.where(self.compared < len(self.chosen), self.bounds, -1.0)
             at = behind.topk(min(size, len(behind))).indices
             self._renew(torch.cat([at[behind[at] >= 0], torch.tensor([best])]).unique())

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from jaxtyping import Bool
 from torch import Generator, Tensor
 
 from balent.measures import bound
@@ -44,17 +45,20 @@ class Diverse:
             cover.begin(of_labelled(sampled, self.labelled))
         while len(cover.chosen) < k:
             cover.choose(cover.farthest())
-        rows = torch.tensor(sorted(cover.chosen))
-        covers = [found.positions[near] for near in covered(found.points, rows, self.near)]
+        rows, order = torch.tensor(cover.chosen).sort()
+        new = torch.tensor(cover.scores)[order] > 0  # no copies of what is picked or labelled
+        covers = [found.positions[near] for near in covered(found.points, rows, new, self.near)]
         return Picks(found.positions[rows], found.scores[rows], covers=covers)
 
 
-def covered(points: Points, picks: Indices, near: float) -> list[Tensor]:
-    """For each pick, the points that are no picks, nearer to it than to any other, and near."""
-    reach = near**2 * typical(points)
-    parts = [squared(points[i : i + CHUNK], points[picks]).min(1) for i in range(0, len(points), CHUNK)]
-    distance, owner = torch.cat([part.values for part in parts]), torch.cat([part.indices for part in parts])
-    owner[distance > reach] = -1
+def covered(points: Points, picks: Indices, new: Bool[Tensor, " chosen"], near: float) -> list[Tensor]:
+    """For each new pick, the points that are no picks, nearer to it than to any other, and near."""
+    reach, chosen = near**2 * typical(points), new.nonzero().flatten()
+    owner = torch.full((len(points),), -1)
+    if len(chosen):
+        parts = [squared(points[i : i + CHUNK], points[picks[chosen]]).min(1) for i in range(0, len(points), CHUNK)]
+        distance, nearest = (torch.cat(column) for column in zip(*parts, strict=True))
+        owner = torch.where(distance <= reach, chosen[nearest], owner)
     owner[picks] = -1
     return [(owner == i).nonzero().flatten() for i in range(len(picks))]
 
