@@ -5,7 +5,7 @@ digits three times over, the same with a little noise on every copy, and the dig
 
   top        the k best
   threshold  down the ranking, past whatever is nearer than 0.2 of the typical distance to a point picked or labelled
-  seeding    k-means++ from the best one on, squared distances weighted by rank
+  seeding    k-means++ from the best one on, squared distances weighted by rank; not told what is labelled
   farthest   farthest first from all that is picked or labelled: `diverse:balentacq` as it is; and of 4·K, of 30·K
 
 beside random, badge and core_set, which ignore the measure. Printed: the share of picks that are copies of a
