@@ -8,7 +8,7 @@ from test_reading import long_form, write_csv, write_parquet
 from typer.testing import CliRunner
 
 import balent
-from balent import MEASURES, cli, kernels
+from balent import MEASURES, STRATEGIES, cli, kernels
 from examples import logits, probabilities
 
 P = probabilities(40, 12, 3).numpy()
@@ -260,7 +260,7 @@ def test_the_list_has_every_measure_and_the_kernel_that_serves(run):
     said = run("list").stdout
     for name, measure in MEASURES.items():
         assert any(line.split()[0] == name and measure.__doc__[:20] in line for line in said.splitlines() if line)
-    assert "power_bald, power:<measure>" in said
+    assert all(name in said for name in (*STRATEGIES, "power:<measure>", "jitter:<measure>", "diverse:<measure>"))
     assert said.splitlines()[-1].split(maxsplit=1) == ["kernel", f"compiled, {kernels.active()}"]
 
 
