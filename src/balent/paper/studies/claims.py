@@ -18,8 +18,10 @@ that run. One study alone: `balent study NAME`. Accuracies of active learning ar
 run`).
 
 A verdict is ours: each has a test that could have failed, in `src/balent/paper/studies/NAME.py`. Where the paper leaves
-open how a figure was made, we say what we took, and "in part" may mean that the claim depends on it. More on errata:
-[measures.md](measures.md#errata-of-the-paper). What Monte-Carlo noise does: [uncertainty.md](uncertainty.md).
+open how a figure was made, we say what we took, and "in part" may mean that the claim depends on it. Where it gives no
+number, the threshold is ours as well, some of them set after a first look; networks are of one seed unless said
+otherwise. Read our number before the verdict. More on errata: [measures.md](measures.md#errata-of-the-paper). What
+Monte-Carlo noise does: [uncertainty.md](uncertainty.md).
 """
 
 

@@ -6,7 +6,10 @@ lines are the decision boundary, and yellow is where BalEnt >= 0. Columns of the
 a pick to the nearest other one, `covered` the share of the boundary that has a pick within 0.3, `near` the share of
 picks within 0.3 of the boundary, `gap` the median difference of their two largest mean probabilities (0 on the
 boundary), `aleatoric` their mean E H(Y∣ω), `telling` the share with a BALD above a tenth of the largest, and the last
-two the shares in common with BALD and BalEntAcq.
+two the shares in common with BALD and BalEntAcq. One network; `covered` and `gap` took the place of the spread of the
+picks and of their distance to the boundary after a first look. By spread BALD is as wide as BalEntAcq, since its picks
+sit at two far ends; the distance depends on the step of the lattice. By either the margin showed only in part on some
+other seeds and smaller lattices.
 """
 
 from typing import Any
