@@ -143,8 +143,13 @@ SVHN = replace(
 )
 X3CIFAR100 = replace(CIFAR100, name="3xcifar100", data="3xcifar100-features", total=30_000)
 X3CIFAR10 = replace(CIFAR100, name="3xcifar10", data="3xcifar10-features", start=25, per_round=25, total=500)
-VARIATIONAL: dict[str, Any] = {"predictor": "variational_dropout", "network": f"{HERE}:variational", "epochs": 500, "warm_start": True,
-               "masks": "shared"}  # fmt: skip  # its draws are of weights
+VARIATIONAL: dict[str, Any] = {
+    "predictor": "variational_dropout",
+    "network": f"{HERE}:variational",
+    "epochs": 500,
+    "warm_start": True,
+    "masks": "shared",  # its draws are of weights
+}
 FEW: dict[str, Any] = {"total": 5000}  # a head on so many features is trained in seconds
 TWENTY: dict[str, Any] = {
     "per_round": 20,
