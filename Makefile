@@ -1,11 +1,12 @@
 # make demo    install and run the main job        make test   install and run the tests
 # make check   format, lint, type-check, test      make slow   the checks that take minutes
 # make bench   measure speed, memory and accuracy  make docs   rebuild generated docs
+# make evidence  tables and figures of docs/evidence.md, from the records in results/
 PYTHON ?= python3
 BIN := .venv/bin
 KERNEL := CMakeLists.txt $(wildcard src/balent/kernels/native/*)
 
-.PHONY: demo test check format bench slow docs
+.PHONY: demo test check format bench slow docs evidence
 
 demo: .venv/installed
 	$(BIN)/balent run digits
@@ -31,6 +32,9 @@ bench: .venv/installed
 
 docs: .venv/installed
 	$(BIN)/python docs/build.py
+
+evidence: .venv/installed
+	$(BIN)/python docs/evidence.py
 
 # Made once; again only when what it depends on changes. Sources in Python are used in place.
 .venv/installed: pyproject.toml constraints.txt $(KERNEL)

@@ -122,8 +122,8 @@ def in_words(path: Path) -> Iterator[None]:
         raise
     except OSError as error:
         raise OSError(
-            f"{path} cannot be written: {error.strerror or error}; what was written before is intact, and --resume "
-            "goes on from there"
+            f"{path} cannot be written: {error.strerror or error}; what was written before is intact, and the same "
+            "command goes on from there (balent run with --resume)"
         ) from error
 
 
