@@ -420,3 +420,10 @@ def test_the_copy_is_private():
     [p.add_(1) for p in model.parameters()]
     assert torch.equal(net(x, masks), first)
     assert set(before) == set(model.state_dict())
+
+
+def test_dropout_that_drops_everything_is_named():
+    """Its scale 1/(1 - p) would be 0 · ∞."""
+    model = nn.Sequential(nn.Linear(3, 4), nn.Dropout(1.0), nn.Linear(4, 2))
+    with pytest.raises(ValueError, match="dropout in 1 has p = 1 and drops everything"):
+        Network(model)(torch.randn(5, 3), Masks(0, 2))

@@ -113,6 +113,9 @@ class Network:
         _check_randomness(self.module, unseen, others)
         if not any(call.on for call in training):
             raise ValueError(_no_dropout(training, evaluation))
+        everything = [call.owner or "forward" for call in training if call.p >= 1]
+        if everything:
+            raise ValueError(f"dropout in {everything[0]} has p = 1 and drops everything; give it a p below 1")
         parts = dict(self.module.named_modules())
         for call in training:
             if call.on:
