@@ -167,7 +167,7 @@ SCENARIOS = (
     Scenario(
         SVHN,
         MAIN,
-        {"start": 200, "per_round": 200, "total": 600, "epochs": 10, "backbone": "random:resnet10", "draws": 50},
+        {"start": 200, "per_round": 200, "total": 1000, "epochs": 40, "backbone": "random:resnet10", "draws": 50},
     ),
     Scenario(
         TINYIMAGENET,
