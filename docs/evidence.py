@@ -21,17 +21,13 @@ RESULTS = Path(__file__).parent.parent / "results"
 BLOCK = re.compile(r"(<!-- results (\S+) -->\n).*?(<!-- /results -->)", re.S)
 
 
-def pack(runs: Sequence[str]) -> None:
-    """One file for each experiment: lines of all its runs, which `balent report` reads as they are."""
-    by_name: dict[str, list[str]] = {}
-    for run in load(*runs):
-        for record in run.records:
-            kept = {key: value for key, value in record.items() if key != "thumbnails"}
-            by_name.setdefault(run.experiment, []).append(json.dumps(kept, separators=(",", ":")))
+def pack(name: str, runs: Sequence[str]) -> None:
+    """One file: lines of all these runs, which `balent report` reads as they are."""
+    records = (record for run in load(*runs) for record in run.records)
+    kept = ({key: value for key, value in record.items() if key != "thumbnails"} for record in records)
+    content = "".join(json.dumps(record, separators=(",", ":")) + "\n" for record in kept).encode()
     RESULTS.mkdir(exist_ok=True)
-    for name, lines in by_name.items():
-        content = "".join(f"{line}\n" for line in lines).encode()
-        (RESULTS / f"{name}.jsonl.gz").write_bytes(gzip.compress(content, 9, mtime=0))
+    (RESULTS / f"{name}.jsonl.gz").write_bytes(gzip.compress(content, 9, mtime=0))
 
 
 def shown(name: str) -> str:
@@ -72,7 +68,7 @@ def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def main() -> None:
     if sys.argv[1:2] == ["pack"]:
-        pack(sys.argv[2:])
+        pack(sys.argv[2], sys.argv[3:])
     else:
         build()
 

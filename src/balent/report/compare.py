@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from balent.report.curves import labels_needed, rising
+from balent.report.curves import Curve, labels_needed, rising
 from balent.report.load import BASELINE, Group, Run
 
 # Student's t, 97.5 %, for 1 to 30 degrees of freedom; beyond, three terms of Cornish and Fisher have five digits.
@@ -28,13 +28,13 @@ GAIN = 0.9  # of what random gains: nearer to its end the curve is flat, and lab
 
 
 @dataclass(frozen=True)
-class Ending:
-    """Accuracy gained on random by the last label count that both have, seed by seed, with its 95 % interval."""
+class Gain:
+    """Accuracy gained on random, seed by seed, with its 95 % interval."""
 
-    labels: float
     gain: float
     low: float
     high: float
+    labels: float | None = None  # with so many labels; None: on average over the whole curve
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Comparison:
     unreached: float | None = None  # the level that random reaches and the strategy does not in some seed
     censored: int = 0  # in how many seeds it does not
     budget: float = np.nan  # with how many labels it does not
-    ending: Ending | None = None  # None for one seed
+    gains: tuple[Gain, ...] = ()  # over the curve, and at its end; none for one seed
 
     @property
     def verdict(self) -> str:
@@ -109,7 +109,7 @@ def versus(name: str, runs: Sequence[Run], baseline: Sequence[Run]) -> Compariso
     partner = {run.seed: run for run in baseline}
     pairs = [(run, partner[run.seed]) for run in runs if run.seed in partner]
     goal = level(baseline)
-    found = Comparison(name, len(pairs), ending=ending(pairs))
+    found = Comparison(name, len(pairs), gains=gains(pairs))
     if not pairs or goal is None:
         return found
     missed = [run for run, _ in pairs if not np.isfinite(_needed(run, goal))]
@@ -127,15 +127,24 @@ def versus(name: str, runs: Sequence[Run], baseline: Sequence[Run]) -> Compariso
     return replace(found, low=1 - float(np.exp(high)), high=1 - float(np.exp(low)))
 
 
-def ending(pairs: Sequence[tuple[Run, Run]]) -> Ending | None:
-    """What was gained on the partner when labels ran out; None where there is no interval."""
+def gains(pairs: Sequence[tuple[Run, Run]]) -> tuple[Gain, ...]:
+    """What was gained on the partner, between label counts that all were evaluated at; nothing without an interval."""
     spans = [run.accuracies[0][[0, -1]] for pair in pairs for run in pair]
-    last = min((end for _, end in spans), default=0.0)
-    if len(pairs) < 2 or any(start > last for start, _ in spans):
-        return None
-    accuracies = [[np.interp(last, *run.accuracies) for run in pair] for pair in pairs]
-    gains = np.array([own - other for own, other in accuracies])
-    return Ending(float(last), float(gains.mean()), *interval(gains))
+    start, stop = max((a for a, _ in spans), default=0.0), min((b for _, b in spans), default=0.0)
+    if len(pairs) < 2 or start >= stop:
+        return ()
+    curves = [[_curve(run) for run in pair] for pair in pairs]
+    areas = np.array([own.area(start, stop)[0] - other.area(start, stop)[0] for own, other in curves])
+    ends = np.array([own.at(stop)[0] - other.at(stop)[0] for own, other in curves])
+    return (
+        Gain(float(areas.mean()), *interval(areas)),
+        Gain(float(ends.mean()), *interval(ends), float(stop)),
+    )
+
+
+def _curve(run: Run) -> Curve:
+    labels, accuracies = run.accuracies
+    return Curve(labels, accuracies[None])
 
 
 def _needed(run: Run, level: float) -> float:

@@ -7,7 +7,7 @@ where random gets is said to.
 
 import math
 
-from balent.report.compare import Comparison, Ending
+from balent.report.compare import Comparison, Gain
 from balent.report.load import BASELINE, Group
 
 SPELLED = {
@@ -26,7 +26,7 @@ SPELLED = {
 
 def sentence(c: Comparison) -> str:
     """One strategy against random."""
-    return _SAID[c.verdict](c, SPELLED.get(c.strategy, c.strategy)) + _unreached(c) + _ending(c.ending)
+    return _SAID[c.verdict](c, SPELLED.get(c.strategy, c.strategy)) + _unreached(c) + "".join(map(_gained, c.gains))
 
 
 def no_comparison(group: Group) -> str | None:
@@ -113,13 +113,14 @@ def _unreached(c: Comparison) -> str:
     )
 
 
-def _ending(e: Ending | None) -> str:
-    """Accuracy when labels run out, where it differs: savings at a level say little of curves that part late."""
-    if e is None or e.low <= 0 <= e.high:
+def _gained(g: Gain) -> str:
+    """Accuracy, where it differs: savings at one level say little of curves that part late, or cross."""
+    if g.low <= 0 <= g.high:
         return ""
-    points = f"{abs(100 * e.gain):.1f} points {'more' if e.gain > 0 else 'less'} accurate"
-    low, high = sorted((100 * abs(e.low), 100 * abs(e.high)))
-    return f"; with {e.labels:.0f} labels it is {points} (95 % CI {low:.1f}–{high:.1f})"
+    where = "over the whole curve" if g.labels is None else f"with {g.labels:.0f} labels"
+    points = f"{abs(100 * g.gain):.1f} points {'more' if g.gain > 0 else 'less'} accurate"
+    low, high = sorted((100 * abs(g.low), 100 * abs(g.high)))
+    return f"; {where} it is {points} (95 % CI {low:.1f}–{high:.1f})"
 
 
 _SAID = {
