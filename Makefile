@@ -1,12 +1,12 @@
 # make demo    install and run the main job        make test   install and run the tests
 # make check   format, lint, type-check, test      make slow   the checks that take minutes
 # make bench   measure speed, memory and accuracy  make docs   rebuild generated docs
-# make evidence  tables and figures of docs/evidence.md, from the records in results/
+# make evidence  tables and figures of docs/evidence.md, from the records in results/; evidence-quick runs some anew
 PYTHON ?= python3
 BIN := .venv/bin
 KERNEL := CMakeLists.txt $(wildcard src/balent/kernels/native/*)
 
-.PHONY: demo test check format bench slow docs evidence
+.PHONY: demo test check format bench slow docs evidence evidence-quick
 
 demo: .venv/installed
 	$(BIN)/balent run digits
@@ -35,6 +35,15 @@ docs: .venv/installed
 
 evidence: .venv/installed
 	$(BIN)/python docs/evidence.py
+
+# Part of it anew, in about ten minutes on two cores: the settings of results/masks-digits.jsonl.gz with 100 draws.
+QUICK := --set start=25 --set per_round=25 --set total=200 --seeds 5 --resume
+evidence-quick: .venv/installed
+	for data in digits 3xdigits; do for masks in shared per-point; do \
+	  $(BIN)/balent run digits --data $$data --set masks=$$masks $(QUICK) --out runs/evidence/$$data-$$masks \
+	    --strategies balentacq,jitter:balentacq,diverse:balentacq,badge,random || exit 1; \
+	done; done
+	$(BIN)/balent report runs/evidence --html runs/evidence/report.html
 
 # Made once; again only when what it depends on changes. Sources in Python are used in place.
 .venv/installed: pyproject.toml constraints.txt $(KERNEL)

@@ -13,12 +13,13 @@ from pathlib import Path
 
 from balent.report import load, summary, tables, write_plot
 from balent.report.beside import Beside
+from balent.report.compare import Gain
 from balent.report.findings import PHASES, Findings
 
 PAGE = Path(__file__).with_name("evidence.md")
 FIGURES = Path(__file__).with_name("evidence")
 RESULTS = Path(__file__).parent.parent / "results"
-BLOCK = re.compile(r"(<!-- results (\S+) -->\n).*?(<!-- /results -->)", re.S)
+BLOCK = re.compile(r"(<!-- (results|settings) (\S+) -->\n).*?(<!-- /\2 -->)", re.S)
 
 
 def pack(name: str, runs: Sequence[str]) -> None:
@@ -37,6 +38,25 @@ def shown(name: str) -> str:
     write_plot(runs, FIGURES / f"{name}.png")
     parts = [part for f in summary(runs).findings for part in _parts(f)]
     return "\n".join([*parts, f"![Learning curves](evidence/{name}.png)", ""])
+
+
+def settings(name: str) -> str:
+    """One line for each strategy under each group of settings: mean accuracy of the curve, what it gained on random."""
+    found = summary(load(RESULTS / f"{name}.jsonl.gz")).findings
+    rows = [
+        [f.group.title, strategy, tables.plus_minus(*f.area(strategy)), _points(c.gains)]
+        for f in found
+        for strategy, c in f.comparisons.items()
+    ]
+    return (
+        _table(["settings", "strategy", "accuracy in %, mean of the curve", "points gained on random (95 % CI)"], rows)
+        + "\n"
+    )
+
+
+def _points(gains: Sequence[Gain]) -> str:
+    [whole, _] = gains
+    return f"{100 * whole.gain:+.1f} ({100 * whole.low:+.1f} to {100 * whole.high:+.1f})".replace("-", "−")
 
 
 def _parts(f: Findings) -> Iterator[str]:
@@ -76,8 +96,10 @@ def main() -> None:
 def build() -> None:
     """The page, with its tables made anew."""
     text = PAGE.read_text(encoding="utf-8")
-    PAGE.write_text(BLOCK.sub(lambda block: block[1] + shown(block[2]) + block[3], text), encoding="utf-8")
+    PAGE.write_text(BLOCK.sub(lambda block: block[1] + KINDS[block[2]](block[3]) + block[4], text), encoding="utf-8")
 
+
+KINDS = {"results": shown, "settings": settings}
 
 if __name__ == "__main__":
     main()

@@ -166,3 +166,9 @@ def test_packed_records_are_read_and_damaged_ones_refused(tmp_path):
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(ValueError, match=r"bald\.jsonl\.gz cannot be unpacked"):
         load(tmp_path)
+
+
+def test_one_file_may_hold_one_run_under_several_settings(tmp_path):
+    lines = [json.dumps(r) for draws in (20, 300) for r in made_up.records(spec={"draws": draws})]
+    (tmp_path / "all.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert [run.settings["draws"] for run in load(tmp_path)] == [20, 300]

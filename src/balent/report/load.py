@@ -39,8 +39,7 @@ class Run:
     @property
     def settings(self) -> dict[str, Any]:
         """What was specified, but for strategy and seed: equal for runs that may be averaged."""
-        spec = self.records[0].get("spec") or {}
-        return {key: value for key, value in spec.items() if key not in ("strategy", "seed")}
+        return _settings(self.records[0])
 
     @property
     def labels(self) -> np.ndarray:
@@ -119,7 +118,7 @@ def _runs(path: Path, remarks: list[str]) -> Iterator[Run]:
     """The runs of one file: usually one, but nothing forbids more."""
     rounds: dict[tuple, list[Record]] = {}
     for line, record in _lines(path, remarks):
-        key = (record["experiment"], record["strategy"], record["seed"])
+        key = (record["experiment"], record["strategy"], record["seed"], _canonical(_settings(record)))
         before = rounds.setdefault(key, [])
         if before and not (record["round"] > before[-1]["round"] and record["labels"] >= before[-1]["labels"]):
             raise ValueError(
@@ -127,7 +126,7 @@ def _runs(path: Path, remarks: list[str]) -> Iterator[Run]:
                 f"{record['labels']} labels follows round {before[-1]['round']} with {before[-1]['labels']}"
             )
         before.append(record)
-    for (experiment, strategy, seed), records in rounds.items():
+    for (experiment, strategy, seed, _), records in rounds.items():
         yield Run(experiment, strategy, seed, tuple(records), path)
 
 
@@ -223,6 +222,11 @@ def _title(name: str, settings: dict[str, Any], several: list[dict[str, Any]]) -
     keys = sorted({key for one in several for key in one if any(other.get(key) != one[key] for other in several)})
     differ = ", ".join(f"{key} {json.dumps(settings.get(key))}" for key in keys)
     return f"{name} ({differ})" if differ else name
+
+
+def _settings(record: Record) -> dict[str, Any]:
+    spec = record.get("spec") or {}
+    return {key: value for key, value in spec.items() if key not in ("strategy", "seed")}
 
 
 def _canonical(settings: dict[str, Any]) -> str:
