@@ -15,17 +15,16 @@ peers are; peer_batchbald.py says how to make them. --part runs one of the three
 
 import argparse
 import math
-import resource
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
+from bench_mc_dropout import best
+from peak import peak
 from torch import Generator, Tensor
 
 from balent import Draws, MCDropout, Moments, acquire, kernels
@@ -40,25 +39,6 @@ BATCH = 10
 CONFIGURATIONS = {"redux": (1000, 4000), "baal": (1000, 50_000)}  # baal's default: 500 for each draw
 CHECKS = 400_000  # configurations that estimate a joint entropy
 LABELS, DIGITS, TOP = 50, 500, 25
-
-
-def peak() -> float:
-    """MB. What getrusage says of a process on Linux begins with what its parent held."""
-    if sys.platform == "darwin":
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    words = Path("/proc/self/status").read_text().split()
-    return int(words[words.index("VmHWM:") + 1]) / 1e3
-
-
-def best(*works: Callable[[], object], repeats: int = REPEATS) -> list[float]:
-    """Seconds of each, best of several, in turn."""
-    seconds = [math.inf] * len(works)
-    for _ in range(repeats):
-        for i, work in enumerate(works):
-            start = time.perf_counter()
-            work()
-            seconds[i] = min(seconds[i], time.perf_counter() - start)
-    return seconds
 
 
 # ── core_mse ─────────────────────────────────────────────────────────────────────────────────────

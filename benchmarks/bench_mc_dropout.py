@@ -41,10 +41,10 @@ SQUARE = 2048  # side of the matrices whose product is the peak
 FLOPS = 2 * FEATURES * (FEATURES + CLASSES + P * DRAWS * CLASSES)  # the prefix once, all units, those dropped
 
 
-def best(*works: Callable[[], object]) -> list[float]:
+def best(*works: Callable[[], object], repeats: int = REPEATS) -> list[float]:
     """Seconds of each, best of several, in turn."""
     seconds = [math.inf] * len(works)
-    for _ in range(REPEATS):
+    for _ in range(repeats):
         for i, work in enumerate(works):
             start = time.perf_counter()
             work()

@@ -18,7 +18,6 @@ import argparse
 import gc
 import json
 import math
-import re
 import subprocess
 import sys
 import tempfile
@@ -29,6 +28,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from peak import memory
 
 from balent import Draws, MCDropout, acquire
 from balent.paper.networks import bayesian_head
@@ -42,13 +42,6 @@ FIGURE = {"features": 512, "draws": 100, "strategies": ("balentacq", "badge")}
 MIDDLE = 50_000, 100  # N where K varies, K where N varies
 REPEATS = 3
 MB, GB = 1e3, 1e9
-
-
-def memory(kind: str) -> float:
-    """MB; VmHWM is the highest so far."""
-    found = re.search(rf"{kind}:\s+(\d+)", Path("/proc/self/status").read_text())
-    assert found
-    return int(found[1]) / MB
 
 
 def made(points: int, classes: int, features: int, draws: int = 2) -> tuple[np.ndarray, np.ndarray]:

@@ -18,20 +18,12 @@ import resource
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
+from peak import peak
 
 Way = Callable[[np.ndarray, int, int], list[int]]
 LIMIT = 12 << 30  # bytes of address space: beyond it a MemoryError, not the end of other processes
-
-
-def peak() -> float:
-    """MB. What getrusage says of a process on Linux begins with what its parent held."""
-    if sys.platform == "darwin":
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    words = Path("/proc/self/status").read_text().split()
-    return int(words[words.index("VmHWM:") + 1]) / 1e3
 
 
 def balent() -> Way:

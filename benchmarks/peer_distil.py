@@ -5,7 +5,6 @@ counts. Reads `probabilities.npy` [points, classes] and `features.npy` in a fold
 peak memory in MB above what was used before, and the picks.
 """
 
-import re
 import sys
 import time
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from distil.active_learning_strategies.badge import BADGE
+from peak import memory
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
@@ -43,13 +43,6 @@ class Rows(Dataset):
 
     def __getitem__(self, i: int) -> tuple[np.ndarray, int]:
         return self.x[i], i
-
-
-def memory(kind: str) -> float:
-    """MB; VmHWM is the highest so far (Linux)."""
-    found = re.search(rf"{kind}:\s+(\d+)", Path("/proc/self/status").read_text())
-    assert found
-    return int(found[1]) / 1e3
 
 
 def main(folder: Path, k: int, repeats: int) -> None:

@@ -9,12 +9,12 @@ Its Badge gets probabilities and features from a classifier that has both ready,
 above what was used before, and the picks.
 """
 
-import re
 import sys
 import time
 from pathlib import Path
 
 import numpy as np
+from peak import memory
 from skactiveml.base import SkactivemlClassifier
 from skactiveml.pool import Badge
 
@@ -31,13 +31,6 @@ class Ready(SkactivemlClassifier):
 
     def predict_proba(self, X, embedded=False) -> tuple[np.ndarray, np.ndarray]:
         return self.probabilities, self.features
-
-
-def memory(kind: str) -> float:
-    """MB; VmHWM is the highest so far (Linux)."""
-    found = re.search(rf"{kind}:\s+(\d+)", Path("/proc/self/status").read_text())
-    assert found
-    return int(found[1]) / 1e3
 
 
 def main(folder: Path, k: int, repeats: int) -> None:

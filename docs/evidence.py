@@ -60,7 +60,8 @@ def _points(gains: Sequence[Gain]) -> str:
 
 
 def _parts(f: Findings) -> Iterator[str]:
-    yield f"\n**{f.group.title}**, {_seeds(f)}: accuracy in %, area under the curve, labels saved against random.\n"
+    what = "accuracy in %, area under the curve, labels saved against random"
+    yield f"\n**{f.group.title}**, {tables.seeds(f)}: {what}.\n"
     yield _table(tables.headings(f, f.counts), tables.rows(f, f.counts))
     beside = Beside(f)
     if beside.counts:
@@ -69,11 +70,6 @@ def _parts(f: Findings) -> Iterator[str]:
     yield "\n" + "".join(f"- {said}\n" for said in (*f.sentences, *beside.sentences))
     yield "Seconds of a round:\n"
     yield _table(["strategy", *PHASES], _seconds(f)) + "\n"
-
-
-def _seeds(f: Findings) -> str:
-    counts = sorted({len(runs) for runs in f.group.strategies.values()})
-    return f"{'–'.join(map(str, counts))} seeds"
 
 
 def _seconds(f: Findings) -> list[list[str]]:

@@ -65,6 +65,19 @@ def test_ties_go_to_the_smaller_position(k):
     assert_same(pick(h, k), reference.farthest_first(h, k))
 
 
+@pytest.fixture
+def compared(monkeypatch):
+    """How many distances each call took, while the test runs."""
+    counts = []
+
+    def counted(points, centres):
+        counts.append(len(points) * len(centres))
+        return nearest(points, centres)
+
+    monkeypatch.setattr("balent.strategies.cover.nearest", counted)
+    return counts
+
+
 def test_copies_come_last_by_position_and_no_point_twice():
     h = f64([[0.0], [4.0], [0.0], [4.0], [1.0], [0.0]])
     picks = pick(h, 6)
@@ -72,15 +85,8 @@ def test_copies_come_last_by_position_and_no_point_twice():
     assert picks.scores.tolist() == [math.inf, 3.0, 1.0, 0.0, 0.0, 0.0]
 
 
-def test_where_only_copies_are_left_nothing_is_compared(monkeypatch):
+def test_where_only_copies_are_left_nothing_is_compared(compared):
     """Once every distance is 0, none can shrink: 400 more copies cost no comparison."""
-    compared = []
-
-    def counted(points, centres):
-        compared.append(len(points) * len(centres))
-        return nearest(points, centres)
-
-    monkeypatch.setattr("balent.strategies.cover.nearest", counted)
     h = normal(5, 3).repeat(100, 1)
     picks = pick(h, 405)
     assert len(set(picks.indices.tolist())) == 405
@@ -92,15 +98,8 @@ def test_copies_of_labelled_points_come_last():
     assert pick(h, 4, labelled=f64([[3.0]])).indices.tolist() == [2, 3, 0, 1]
 
 
-def test_few_points_are_compared_with_new_centres(monkeypatch):
+def test_few_points_are_compared_with_new_centres(compared):
     """Without clusters most bounds stay below the farthest distance: laziness saves most of N·K comparisons."""
-    compared = []
-
-    def counted(points, centres):
-        compared.append(len(points) * len(centres))
-        return nearest(points, centres)
-
-    monkeypatch.setattr("balent.strategies.cover.nearest", counted)
     pick(normal(20_000, 64), 100)
     assert sum(compared) < 0.3 * 20_000 * 100
 

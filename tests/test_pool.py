@@ -200,7 +200,8 @@ def test_a_stream_numbers_its_points_as_they_come():
 def test_a_dict_of_arrays_is_a_pool_without_its_labels():
     pool = as_pool({"input_ids": X, "mask": X.numpy() > 3, "label": Y})
     batch = pool[torch.tensor([4, 1])]
-    assert len(pool) == 7 and set(batch) == {"input_ids", "mask"}
+    assert len(pool) == 7
+    assert set(batch) == {"input_ids", "mask"}
     assert_close(batch["input_ids"], X[[4, 1]])
     assert (batch["mask"] == (X[[4, 1]] > 3).numpy()).all()
     assert_close(torch.cat([b["input_ids"] for b, _ in pool.blocks(3)]), X)

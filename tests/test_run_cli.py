@@ -60,7 +60,10 @@ def test_ones_own_features_are_compared_and_what_is_left_is_taken(tmp_path):
     [
         (["digit"], "there is no experiment 'digit'; did you mean digits?"),
         (["digits", "--strategies", "bald,randm"], "there is no strategy 'randm'; did you mean random"),
-        (["digits", "--data", "moon"], "there is no data set 'moon', and no folder or file of that name; did you mean moons?"),
+        (
+            ["digits", "--data", "moon"],
+            "there is no data set 'moon', and no folder or file of that name; did you mean moons?",
+        ),
         (["digits", "--set", "epoch=3"], "there is no setting 'epoch'; did you mean epochs?"),
         (["digits", "--set", "epochs=x"], "epochs must be a whole number, but is 'x'"),
         (["features"], "balent run features --data FILE.npz"),
@@ -98,3 +101,10 @@ def test_stopped_by_ctrl_c_or_killed_it_goes_on_with_resume(tmp_path, kill):
     invoke(*words, "--out", tmp_path / "runs", "--resume")
     invoke(*words, "--out", tmp_path / "whole")
     assert found(tmp_path / "runs") == found(tmp_path / "whole")
+
+
+def test_a_folder_serves_the_data_set_that_a_setting_names(tmp_path):
+    """Bug: whether --data is a folder was asked of the experiment as it stands, before its settings."""
+    (tmp_path / "sets").mkdir()
+    words = ("digits", "--set", "data=mnist", "--data", tmp_path / "sets", "--seeds", 1, "--strategies", "random")
+    assert str(tmp_path / "sets") in invoke("run", *words, "--out", tmp_path / "runs", code=2).stderr

@@ -75,7 +75,7 @@ def score(
                 best = job.best(min(10, source.pool) if top is None else top, advance)
                 _write(output, *best.rows()) if output else _show(best)
         if output is not None:
-            err.print(f"wrote {escape(str(output))}", highlight=False, soft_wrap=True)
+            _say(f"wrote {output}")
 
 
 @contextmanager
@@ -159,9 +159,9 @@ def acquire(
         _write(output, header, rows) if output else _table(header, rows)
         for path in (output, scores):
             if path is not None:
-                err.print(f"wrote {path}", highlight=False)
+                _say(f"wrote {path}")
         for line in _about(sampled, picks):
-            err.print(line, highlight=False, soft_wrap=True)
+            _say(line)
 
 
 def _about(sampled: Any, picks: Any) -> Iterator[str]:
@@ -204,11 +204,12 @@ def run(
     from balent import screen
     from balent.learning import experiment
     from balent.learning.jobs import side_by_side
-    from balent.paper.experiments import EXPERIMENTS, chosen, is_folder_of_sets
+    from balent.paper.experiments import EXPERIMENTS, chosen
 
     with errors_in_words():
         specs = chosen(name, data, _names(strategies), seeds, settings or [], profile)
-        folder = Path(data) if data is not None and is_folder_of_sets(EXPERIMENTS[name].spec, data) else None
+        own = {spec.data for spec in specs}
+        folder = None if data is None or data in own else Path(data)
         if profile != "paper":
             _say(f"{profile} profile: {EXPERIMENTS[name].shrunk(profile) or 'nothing is smaller'}")
         for spec in specs:

@@ -118,14 +118,20 @@ def _csv(path: Path, key: str | None) -> Source:
     return _from_long(path, np.array(points), np.array(draws), np.array(classes), numbers)
 
 
-def _parquet(path: Path, key: str | None) -> Source:
+def arrow() -> tuple[type[Exception], Any]:
+    """What pyarrow raises for a file that is none of its own, and its module for parquet."""
     try:
         from pyarrow import ArrowInvalid, parquet
     except ImportError:
         raise ValueError("parquet files need pyarrow; install it with: pip install 'balent[parquet]'") from None
+    return ArrowInvalid, parquet
+
+
+def _parquet(path: Path, key: str | None) -> Source:
+    invalid, parquet = arrow()
     try:
         table = parquet.read_table(path)
-    except (ArrowInvalid, OSError) as error:
+    except (invalid, OSError) as error:
         raise ValueError(f"{path} is not a readable parquet file: {error}") from None
     _check_columns(path, table.column_names)
     return _from_long(path, *(table[name].to_numpy() for name in COLUMNS))

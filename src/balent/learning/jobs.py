@@ -12,7 +12,6 @@ import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
@@ -89,16 +88,11 @@ def _run(spec: Experiment, directory: Path, options: dict[str, Any], pipe: Conne
     torch.set_num_threads(1)
     pages.keep()
     try:
-        words = partial(_word, pipe, spec)
-        for record in run(spec, directory, **options, say=words):
+        for record in run(spec, directory, **options, say=lambda word: pipe.send(News(spec, word=word))):
             pipe.send(News(spec, record=record))
         pipe.send(News(spec))
     except EXPECTED as error:
         pipe.send(News(spec, error=type(error)(f"{_title(spec)}: {error}")))
-
-
-def _word(pipe: Connection, spec: Experiment, word: str) -> None:
-    pipe.send(News(spec, word=word))
 
 
 def _die_with_parent() -> None:

@@ -25,7 +25,7 @@ def table(findings: Sequence[Findings]) -> RenderableType:
 def _table(f: Findings) -> Table:
     """Fits into 80 columns: unless asked for others, after a quarter, half and all of the labels."""
     counts = f.counts if f.wanted or len(f.counts) < 5 else [f.counts[i] for i in (1, 2, 4)]
-    return plain(f"{f.group.title}: accuracy in %, {_seeds(f)}", headings(f, counts), rows(f, counts))
+    return plain(f"{f.group.title}: accuracy in %, {seeds(f)}", headings(f, counts), rows(f, counts))
 
 
 def plain(title: str, names: Sequence[str], body: Sequence[Sequence[str]]) -> Table:
@@ -38,7 +38,7 @@ def plain(title: str, names: Sequence[str], body: Sequence[Sequence[str]]) -> Ta
     return shown
 
 
-def _seeds(f: Findings) -> str:
+def seeds(f: Findings) -> str:
     counts = sorted({len(runs) for runs in f.group.strategies.values()})
     return sentence.seeds(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds"
 

@@ -20,8 +20,9 @@ from balent.types import Batches, ByClass, Picks, Pool, Sampled
 class Badge:
     """The largest gradient, then points drawn in proportion to the squared distance to the nearest one picked.
 
-    Reads the pool once and keeps classes + features numbers of each point: up to `memory` bytes of either in memory, more
-    in a temporary file. storage="float16" takes half. Scores are those squared distances, the first the squared norm.
+    Reads the pool once and keeps classes + features numbers of each point: up to `memory` bytes of either in memory,
+    more in a temporary file. storage="float16" takes half. Scores are those squared distances, the first the squared
+    norm.
     """
 
     memory: int = MEMORY

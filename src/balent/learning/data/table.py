@@ -15,6 +15,7 @@ from balent.learning.data import labels
 from balent.learning.data.cache import Decoded, Part, cached
 from balent.learning.data.contents import Data
 from balent.learning.data.labels import Settled
+from balent.reading import arrow
 
 LABEL, SPLIT = ("label", "class", "target", "y"), ("split", "part")
 
@@ -96,13 +97,10 @@ def _csv(path: Path) -> Columns:
 
 
 def _parquet(path: Path) -> Columns:
-    try:
-        from pyarrow import ArrowInvalid, parquet
-    except ImportError:
-        raise ValueError("parquet files need pyarrow; install it with: pip install 'balent[parquet]'") from None
+    invalid, parquet = arrow()
     try:
         found = parquet.read_table(path)
-    except (ArrowInvalid, OSError) as error:
+    except (invalid, OSError) as error:
         raise ValueError(f"{path} cannot be read as parquet: {error}") from None
     return {name: _values(found[name]) for name in found.column_names}
 

@@ -16,19 +16,12 @@ from balent import measures
 from balent.learning import datasets
 from balent.moments import Moments
 from balent.paper.studies import drawing
+from balent.paper.studies.compared import JUDGED
 from balent.paper.studies.study import Study, Table, Verdict, verdict
 from balent.paper.studies.trained import last_layer_mlp, on_some
 from balent.predictors.mc_dropout import MCDropout
 from balent.types import Measure
 
-JUDGED: dict[str, Measure] = {
-    "BalEntAcq": measures.balentacq,
-    "BALD": measures.bald,
-    "Entropy": measures.entropy,
-    "MeanSD": measures.mean_sd,
-    "ExpectedEffectiveLoss": measures.expected_effective_loss,
-    "BetaMarginalEIG": measures.beta_eig,
-}
 WAYS: dict[str, tuple[str, str]] = {
     "per-point": ("per-point", "independent"),
     "shared": ("shared", "independent"),

@@ -23,6 +23,7 @@ from balent.learning import datasets
 from balent.moments import Moments
 from balent.paper.networks import BNN
 from balent.paper.studies import drawing
+from balent.paper.studies.compared import JUDGED
 from balent.paper.studies.study import Study, Table, Verdict, verdict
 from balent.paper.studies.trained import on_some
 from balent.strategies.power import gumbel
@@ -32,15 +33,7 @@ EDGE = 3.0  # the lattice covers [-3, 3]²
 BLOCK = 4096
 NEAR = 0.3
 FEW, MANY = 25, 500
-CHOSEN: dict[str, Measure] = {
-    "BalEntAcq": measures.balentacq,
-    "BALD": measures.bald,
-    "Entropy": measures.entropy,
-    "MeanSD": measures.mean_sd,
-    "ExpectedEffectiveLoss": measures.expected_effective_loss,
-    "BetaMarginalEIG": measures.beta_eig,
-    "BalEntAcq, released": measures.balentacq_released,
-}
+CHOSEN: dict[str, Measure] = {**JUDGED, "BalEntAcq, released": measures.balentacq_released}
 METHODS = (*CHOSEN, "PowerBALD")
 MASKS = ("shared", "per-point")
 COLUMNS = (
