@@ -7,7 +7,7 @@ from small import seeded
 from torch import fx, nn
 from torch.testing import assert_close
 
-from balent.predictors.chain import Chain, Stage, Thinned, convolved
+from balent.predictors.chain import Chain, Thinned
 from balent.predictors.dropout import controlled
 from balent.predictors.masks import Masks
 from examples import normal
@@ -93,19 +93,6 @@ def test_all_draws_together_are_the_draws_one_by_one(layers, shape, masks, point
     positions = torch.arange(points) * 3 + 1
     expected = by_loops(found.stages, x, masks, positions if masks.per_point else None)
     assert_close(found(x, masks, positions), expected, rtol=1e-9, atol=1e-11)
-
-
-@pytest.mark.parametrize("pool", [1, 2, 3])
-@pytest.mark.parametrize("padding", [0, 2])
-@pytest.mark.parametrize("bias", [True, False])
-def test_contributions_of_channels_add_up_to_the_convolution(pool, padding, bias):
-    """Also where pooling leaves a margin, as torch does: 10 - 2 = 8 is no multiple of 3."""
-    conv = seeded(nn.Conv2d, 3, 4, 3, padding=padding, bias=bias).double()
-    x, scale = normal(5, 3, 10, 9), normal(6, 3, seed=1).abs()
-    found = convolved(Stage(0.5, True, (), conv), x, scale, pool)
-    each = [F.max_pool2d(conv(x * s[:, None, None]), pool) for s in scale]
-    expected = torch.stack(each).permute(0, 1, 3, 4, 2).flatten(2)  # positions, then channels
-    assert_close(found, expected)
 
 
 def test_sub_networks_are_thin():

@@ -1,4 +1,4 @@
-"""The compiled pass from logits to moments, where it was built, and plain torch everywhere else.
+"""The compiled passes (convolutions under masks, logits to moments), where they were built; else plain torch.
 
 Both ways give the same result; `active()` says which one serves. BALENT_KERNEL=torch turns the
 compiled one off, and BALENT_KERNEL=avx2 (or another of `levels()`) holds it to older instructions.
@@ -10,11 +10,13 @@ from importlib import import_module
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from balent.kernels import hashing, plain
 
 SUM_TOLERANCE = {torch.float64: 1e-5, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 2e-2}
+LARGEST_POOL, UNITS_TOGETHER = 3, 64  # of `convolved` as it is compiled
 
 
 @cache
@@ -65,6 +67,33 @@ def posterior_terms(mean: Tensor, var: Tensor, within: Tensor, n: int, near: flo
     parts = (part.detach().contiguous() for part in (mean, var, within))
     clear = _compiled().posterior_terms(*parts, terms, 1 / n, near, torch.get_num_threads(), active())
     return terms, not clear
+
+
+def convolved(
+    images: Tensor,
+    convolution: tuple[Tensor, Tensor],
+    linear: tuple[Tensor, Tensor],
+    kept: Tensor,
+    after: Tensor,
+    *,
+    pool: int,
+    slope: float,
+) -> Tensor:
+    """All draws of a convolution between two dropouts of channels, up to the linear map behind: [points, draws, units].
+
+    Weights and biases of both; `kept` [draws, points or 1, in] says which channels a draw sees, `after` which it keeps
+    of those that come out. In between are max-pooling and a function that is x above 0 and slope · x below.
+    """
+    if active() == "torch" or images.device.type != "cpu" or images.dtype != torch.float32 or pool > LARGEST_POOL:
+        return plain.convolved(images, convolution, linear, kept, after, pool=pool, slope=slope)
+    (weight, bias), (onwards, shift) = convolution, linear
+    rest = -len(onwards) % UNITS_TOGETHER
+    planes = onwards.unflatten(1, (len(weight), -1)).permute(1, 2, 0)  # [out, places, units]
+    packed = (weight.permute(1, 2, 3, 0), bias, F.pad(planes, (0, rest)), F.pad(shift, (0, rest)), kept, after)
+    out = torch.empty(len(images), len(kept), len(onwards) + rest)
+    inputs = (part.detach().contiguous() for part in (images, *packed))
+    _compiled().convolved(*inputs, out, pool, slope, torch.get_num_threads(), active())
+    return out[..., : len(onwards)]
 
 
 def kept(keys: Tensor, units: int, p: float) -> Tensor:

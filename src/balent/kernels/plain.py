@@ -1,9 +1,11 @@
 """The same in plain torch (moments in float64): for GPUs, for installs without a compiler, and as the oracle."""
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 BLOCK = 1 << 22  # elements at a time: 32 MB a temporary
+CONVOLVED = 16  # points at a time
 
 
 def moments(
@@ -38,3 +40,29 @@ def _block(x: Tensor, logits: bool, tolerance: float) -> tuple[Tensor, ...]:
     surprise = torch.where(rest < 0.5, -lead_p * torch.log1p(-rest), torch.special.entr(lead_p))
     entropy = (torch.special.entr(others).sum(-1) + surprise).mean(1)
     return mean, var, within, entropy, bad
+
+
+def convolved(
+    images: Tensor,
+    convolution: tuple[Tensor, Tensor],
+    linear: tuple[Tensor, Tensor],
+    kept: Tensor,
+    after: Tensor,
+    *,
+    pool: int,
+    slope: float,
+) -> Tensor:
+    """All draws of a convolution between two dropouts of channels, up to the linear map: [points, draws, units]."""
+    kept, after = (mask.to(images).expand(-1, len(images), -1).transpose(0, 1) for mask in (kept, after))
+    parts = zip(*(x.split(CONVOLVED) for x in (images, kept, after)), strict=True)
+    z = torch.cat([_pooled(x, *convolution, keep, pool) * then[..., None, None] for x, keep, then in parts])
+    return F.linear(F.leaky_relu(z, slope).flatten(2), *linear)
+
+
+def _pooled(images: Tensor, weight: Tensor, bias: Tensor, kept: Tensor, pool: int) -> Tensor:
+    """[points, draws, out, high, wide]: sums of what each channel contributes, the largest of each window."""
+    width = weight.shape[1]
+    alone = weight.transpose(0, 1).reshape(-1, 1, *weight.shape[2:])  # a group for each channel
+    each = F.conv2d(images, alone, groups=width).unflatten(1, (width, -1))
+    sums = torch.bmm(kept, each.flatten(2)).unflatten(2, each.shape[2:])
+    return F.max_pool2d(sums.flatten(0, 1), pool).unflatten(0, sums.shape[:2]) + bias[:, None, None]

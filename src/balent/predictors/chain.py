@@ -7,7 +7,7 @@ map. Then no draw needs a pass of its own:
 - the first stage sees the same input in every draw. A Linear is one product with the weights of the
   units that a draw drops, taken off the full product (or of those it keeps, if they are fewer). A
   Conv2d is linear in its input channels: what each channel contributes is computed once, and a draw
-  is a sum of contributions.
+  is a sum of contributions (`kernels.convolved`).
 - later stages differ by draw: products with the weights between the units that a draw keeps.
 
 Exact for the given masks, up to the order of additions.
@@ -16,6 +16,7 @@ Exact for the given masks, up to the order of additions.
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import reduce
 from itertools import repeat
 from typing import Any
 
@@ -23,6 +24,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, fx, nn
 
+from balent import kernels
 from balent.predictors.dropout import late
 from balent.predictors.masks import Masks
 from balent.types import Indices
@@ -40,7 +42,6 @@ FUNCTIONS |= {torch.relu: FUNCTIONS["relu"], torch.flatten: FUNCTIONS["flatten"]
 FUNCTIONS |= {getattr(F, name): FUNCTIONS[name] for name in ("relu", "leaky_relu", "max_pool2d")}
 FUNCTIONS |= {late(name): FUNCTIONS.pop(name) for name in ("dropout", "dropout2d")}  # no methods of tensors
 REMEMBERED = 4  # sets of masks whose sub-networks are kept: a race alternates between parts of its draws
-CONVOLVED = 64  # points at a time behind a convolution
 SCRATCH = 1 << 19  # elements of sums over channels at a time: they stay in the cache
 
 
@@ -54,6 +55,16 @@ class Stage:
     linear: nn.Linear | nn.Conv2d
     width: int = 0  # channels, where whole channels are dropped behind another linear map
 
+    @property
+    def gain(self) -> float:
+        """What dropout multiplies with what it keeps."""
+        return 1 / (1 - self.p)
+
+    @property
+    def slope(self) -> float:
+        """Its pointwise functions are x above 0, and slope · x below."""
+        return -float(self.activated(-torch.ones(1)))
+
     def flat(self) -> bool:
         """Nothing but pointwise functions between dropout and Linear."""
         pointwise = all(isinstance(f, POINTWISE) for f in self.passing)
@@ -61,14 +72,19 @@ class Stage:
 
     def pool(self) -> int:
         """The window of its max-pooling, 1 without."""
-        sizes = [f.kernel_size for f in self.passing if isinstance(f, nn.MaxPool2d)]
-        return sizes[0] if sizes and isinstance(sizes[0], int) else 1
+        return max([1, *map(window, self.passing)])
 
     def activated(self, x: Tensor) -> Tensor:
         """Its pointwise functions."""
         for f in self.passing:
             x = f(x) if isinstance(f, POINTWISE) else x
         return x
+
+
+def window(f: nn.Module) -> int:
+    """The side of a max-pooling of squares side by side; 0 where it is another, or none."""
+    side = f.kernel_size if isinstance(f, nn.MaxPool2d) else 0
+    return side if isinstance(side, int) and repr(f) == repr(nn.MaxPool2d(side)) else 0
 
 
 class Chain:
@@ -90,6 +106,8 @@ class Chain:
 
     def __call__(self, hidden: Tensor, masks: Masks, positions: Indices | None) -> Tensor:
         """Logits [draws, batch, classes]."""
+        if isinstance(self.stages[0].linear, nn.Conv2d):
+            return self._convolved(hidden, masks, positions)
         if masks.per_point:
             return self._per_point(hidden, masks, positions)
         if masks not in self._thinned:
@@ -99,26 +117,56 @@ class Chain:
         return self._thinned[masks](hidden)
 
     def _per_point(self, hidden: Tensor, masks: Masks, positions: Indices | None) -> Tensor:
-        """Each point has masks of its own, so they are multiplied into what the layers see."""
-        first, *later = self.stages
-        if isinstance(first.linear, nn.Conv2d) and len(hidden) > CONVOLVED:
-            places = positions.split(CONVOLVED) if positions is not None else [None] * len(hidden)
-            parts = [self._per_point(x, masks, at) for x, at in zip(hidden.split(CONVOLVED), places, strict=False)]
-            return torch.cat(parts, 1)
-        at_a_time = max(1, SCRATCH // hidden.numel())
-        if not isinstance(first.linear, nn.Conv2d) and masks.n > at_a_time:
-            some = [masks.part(i, min(i + at_a_time, masks.n)) for i in range(0, masks.n, at_a_time)]
-            return torch.cat([self._per_point(hidden, part, positions) for part in some])
-        scale = masks.kept(0, hidden.shape[1], first.p, positions).to(hidden.device, hidden.dtype) / (1 - first.p)
-        if isinstance(first.linear, nn.Conv2d):
-            z = convolved(first, hidden, scale, later[0].pool())
-        else:
-            z = F.linear(first.activated(hidden) * scale, first.linear.weight, first.linear.bias)
-        for layer, stage in enumerate(later, 1):
-            weight, places = _channels_last(stage)
-            scale = masks.kept(layer, z.shape[-1] // places, stage.p, positions).to(z.device, z.dtype) / (1 - stage.p)
-            z = F.linear(stage.activated(z) * scale.repeat(1, 1, places), weight, stage.linear.bias)
-        return z
+        """Each point has masks of its own; some draws at a time."""
+        some = max(1, SCRATCH // hidden.numel())
+        parts = [masks.part(i, min(i + some, masks.n)) for i in range(0, masks.n, some)]
+        return torch.cat([_masked(self.stages, hidden, part, positions) for part in parts])
+
+    def _convolved(self, x: Tensor, masks: Masks, positions: Indices | None) -> Tensor:
+        """The first two stages together, then the others."""
+        first, then, *later = self.stages
+        conv, linear = first.linear, then.linear
+        assert isinstance(conv, nn.Conv2d)
+        for f in first.passing:
+            x = pooled(x, window(f)) if window(f) else f(x)
+        kept, after = (
+            _kept(masks, layer, units, stage, positions)
+            for layer, (units, stage) in enumerate([(x.shape[1], first), (then.width, then)])
+        )
+        z = kernels.convolved(
+            F.pad(x, (int(conv.padding[0]),) * 4),
+            (conv.weight * first.gain, _bias(conv)),
+            (linear.weight * then.gain, _bias(linear)),
+            kept,
+            after,
+            pool=then.pool(),
+            slope=then.slope,
+        )
+        return _masked(later, z.transpose(0, 1), masks, positions, before=2)
+
+
+def _masked(stages: list[Stage], x: Tensor, masks: Masks, positions: Indices | None, before: int = 0) -> Tensor:
+    """Linear stages, with masks multiplied into what they see; so many stages came before."""
+    for layer, stage in enumerate(stages, before):
+        scale = _kept(masks, layer, x.shape[-1], stage, positions).to(x.device, x.dtype) * stage.gain
+        x = F.linear(stage.activated(x) * scale, stage.linear.weight, stage.linear.bias)
+    return x
+
+
+def _kept(masks: Masks, layer: int, units: int, stage: Stage, positions: Indices | None) -> Tensor:
+    """[draws, points, units], or [draws, 1, units] where all points share masks."""
+    rows = masks.kept(layer, units, stage.p, positions)
+    return rows if masks.per_point else rows[:, None]
+
+
+def _bias(layer: nn.Linear | nn.Conv2d) -> Tensor:
+    return layer.weight.new_zeros(len(layer.weight)) if layer.bias is None else layer.bias
+
+
+def pooled(x: Tensor, side: int) -> Tensor:
+    """Max-pooling, several times as fast as torch's, which looks for the places too."""
+    high, wide = (n // side * side for n in x.shape[-2:])
+    return reduce(torch.maximum, (x[..., i:high:side, j:wide:side] for i in range(side) for j in range(side)))
 
 
 class Thinned:
@@ -130,29 +178,23 @@ class Thinned:
         for layer, stage in enumerate(stages):
             kept.append(masks.kept(layer, units, stage.p).to(stage.linear.weight.device) > 0)
             units = stage.linear.weight.shape[0]
-        self.kept = kept[0]
         self.few_dropped = self.first.p < 0.5
-        self.units = [(~row if self.few_dropped else row).nonzero()[:, 0] for row in self.kept]
+        self.units = [(~row if self.few_dropped else row).nonzero()[:, 0] for row in kept[0]]
         self.weights = [self._later_weights([row[i] for row in kept[1:]]) for i in range(masks.n)]
 
     def _later_weights(self, kept: list[Tensor]) -> list[tuple[Tensor, Tensor, Tensor | None]]:
         """For each later stage: the units it takes, the weights from them to what the next stage keeps, the bias."""
         thin = []
         for i, stage in enumerate(self.later):
-            weight, places = _channels_last(stage)
-            units = kept[i].repeat(places).nonzero()[:, 0]
+            weight, units = stage.linear.weight, kept[i].nonzero()[:, 0]
             rows = kept[i + 1].nonzero()[:, 0] if i + 1 < len(kept) else torch.arange(len(weight), device=weight.device)
             bias = stage.linear.bias
             thin.append(
-                (units, (weight[rows][:, units] / (1 - stage.p)).t().contiguous(), None if bias is None else bias[rows])
+                (units, (weight[rows][:, units] * stage.gain).t().contiguous(), None if bias is None else bias[rows])
             )
         return thin
 
     def __call__(self, hidden: Tensor) -> Tensor:
-        if isinstance(self.first.linear, nn.Conv2d):
-            scale = self.kept.to(hidden.dtype) / (1 - self.first.p)
-            parts = (convolved(self.first, x, scale, self.later[0].pool()) for x in hidden.split(CONVOLVED))
-            return torch.cat([self._rest(iter(z), len(self.units), z.shape[1]) for z in parts], 1)
         x, width = self.first.activated(hidden), self.first.linear.weight.shape[0]
         if self.later:  # one draw at a time: a wide layer of all draws would be large
             return self._rest(self._linear(x, repeat(x.new_empty(len(x), width))), len(self.units), len(x))
@@ -162,7 +204,7 @@ class Thinned:
 
     def _linear(self, x: Tensor, into: Iterable[Tensor]) -> Iterator[Tensor]:
         """The first stage of each draw, [batch, out]: all less what is dropped, or only what is kept."""
-        weight, bias = self.first.linear.weight / (1 - self.first.p), self.first.linear.bias
+        weight, bias = self.first.linear.weight * self.first.gain, self.first.linear.bias
         full = F.linear(x, weight, bias) if self.few_dropped else x
         columns, rows = x.t().contiguous(), weight.t().contiguous()
         for draw, units in zip(into, self.units, strict=False):
@@ -183,54 +225,6 @@ class Thinned:
                 x = x @ weight if bias is None else torch.addmm(bias, x, weight)
             to.copy_(x)
         return out
-
-
-def _channels_last(stage: Stage) -> tuple[Tensor, int]:
-    """The weights for units in the order (position, channel), as `convolved` gives them, and how many positions."""
-    weight = stage.linear.weight
-    if not stage.channels:
-        return weight, 1
-    positions = weight.shape[1] // stage.width
-    return weight.view(len(weight), stage.width, positions).transpose(1, 2).reshape(weight.shape), positions
-
-
-def convolved(stage: Stage, hidden: Tensor, scale: Tensor, pool: int) -> Tensor:
-    """[draws, batch, positions · channels] of a convolution and max-pooling, from what each channel contributes."""
-    conv, x = stage.linear, hidden
-    assert isinstance(conv, nn.Conv2d)
-    for f in stage.passing:
-        x = f(x)
-    places = _windows(x[:1], conv, pool)[0].shape[1]
-    z = x.new_empty(len(scale), len(x), places * conv.out_channels)
-    step = max(1, SCRATCH // (len(scale) * places * conv.out_channels))
-    for start in range(0, len(x), step):
-        block = slice(start, start + step)
-        _contributed(conv, x[block], scale if scale.ndim == 2 else scale[:, block], pool, out=z[:, block])
-    return z
-
-
-def _contributed(conv: nn.Conv2d, x: Tensor, scale: Tensor, pool: int, out: Tensor) -> None:
-    """Sums over the channels that each draw keeps, the largest of each pooling window."""
-    kernels = conv.weight.flatten(2).permute(1, 2, 0)  # [in, kernel, out]
-    for i, window in enumerate(_windows(x, conv, pool)):
-        each = torch.bmm(window, kernels)  # [in, points · positions, out]
-        if scale.ndim == 2:
-            y = (scale @ each.view(len(each), -1)).view(out.shape)
-        else:
-            y = torch.bmm(scale.permute(1, 0, 2), each.view(len(each), len(x), -1).transpose(0, 1)).transpose(0, 1)
-        out.copy_(y) if i == 0 else torch.maximum(out, y, out=out)
-    if conv.bias is not None:
-        out.unflatten(2, (-1, conv.out_channels)).add_(conv.bias)
-
-
-def _windows(x: Tensor, conv: nn.Conv2d, pool: int) -> list[Tensor]:
-    """The inputs of each output, for each place in a pooling window: [in, points · positions, kernel], pool² times."""
-    k = conv.kernel_size[0]
-    patches = F.pad(x, (int(conv.padding[0]),) * 4).unfold(2, k, 1).unfold(3, k, 1)  # [points, in, height, width, k, k]
-    height, width = (side // pool * pool for side in patches.shape[2:4])
-    patches = patches[:, :, :height, :width].transpose(0, 1)
-    places = [(i, j) for i in range(pool) for j in range(pool)]
-    return [patches[:, :, i::pool, j::pool].reshape(x.shape[1], -1, k * k) for i, j in places]
 
 
 # ── which graphs are chains ──────────────────────────────────────────────────────────────────────
@@ -296,6 +290,11 @@ def _is_convolution(stage: Stage) -> bool:
 def _follows(stage: Stage) -> bool:
     """Channel dropout, at most one plain max-pooling, pointwise functions and flattening, then a Linear."""
     pools = [f for f in stage.passing if isinstance(f, nn.MaxPool2d)]
-    plain = all(repr(f) == repr(nn.MaxPool2d(f.kernel_size)) and isinstance(f.kernel_size, int) for f in pools)
     flattened = any(isinstance(f, nn.Flatten) for f in stage.passing)
-    return stage.channels and isinstance(stage.linear, nn.Linear) and len(pools) <= 1 and plain and flattened
+    return (
+        stage.channels
+        and isinstance(stage.linear, nn.Linear)
+        and len(pools) <= 1
+        and all(map(window, pools))
+        and flattened
+    )

@@ -128,6 +128,39 @@ void kept(Keys keys, Mask mask, int64_t threshold, int threads, const std::strin
              [&](int64_t begin, int64_t end) { l.kept(from, to, units, threshold, begin, end); });
 }
 
+template <int N> using Floats = nb::ndarray<const float, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
+using Sums = nb::ndarray<float, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+
+template <class Array> bool has_shape(const Array& x, std::initializer_list<int64_t> shape) {
+    size_t axis = 0;
+    for (int64_t n : shape)
+        if (int64_t(x.shape(axis++)) != n) return false;
+    return true;
+}
+
+bool convolved(Floats<4> images, Floats<4> weight, Floats<1> bias, Floats<3> linear, Floats<1> linear_bias,
+               Floats<3> kept, Floats<3> after, Sums out, int64_t pool, float slope, int threads,
+               const std::string& name) {
+    const int64_t masks = int64_t(kept.shape(1));
+    const Convolution s{int64_t(images.shape(0)), int64_t(kept.shape(0)), int64_t(images.shape(1)), int64_t(images.shape(2)),
+                        int64_t(images.shape(3)), int64_t(weight.shape(1)), int64_t(weight.shape(3)), pool,
+                        int64_t(linear.shape(2)), masks > 1, slope};
+    if (!has_shape(weight, {s.in, s.kernel, s.kernel, s.out}) || !has_shape(bias, {s.out}) ||
+        !has_shape(linear, {s.out, s.high() * s.wide(), s.units}) || !has_shape(linear_bias, {s.units}) ||
+        !has_shape(kept, {s.draws, masks, s.in}) || !has_shape(after, {s.draws, masks, s.out}) ||
+        !has_shape(out, {s.points, s.draws, s.units}) || (masks != 1 && masks != s.points) || s.units % 64)
+        throw nb::value_error("shapes of a convolution do not fit: see struct ConvolutionData");
+    const ConvolutionData x{images.data(), weight.data(), bias.data(),  linear.data(),
+                            linear_bias.data(), kept.data(), after.data(), out.data()};
+    const Level& l = level(name);
+    std::atomic<bool> good{true};
+    nb::gil_scoped_release release;
+    parallel(s.points, 4, threads, [&](int64_t begin, int64_t end) {
+        if (!l.convolved(x, s, begin, end)) good = false;
+    });
+    return good;
+}
+
 }  // namespace
 
 NB_MODULE(_native, m) {
@@ -141,6 +174,9 @@ NB_MODULE(_native, m) {
           "Fill mean, var, within and entropy; return the first bad row as point * draws + draw, or -1.");
     m.def("posterior_terms", &posterior_terms, "mean"_a, "var"_a, "within"_a, "terms"_a, "floor"_a, "width"_a,
           "threads"_a, "level"_a, "Fill terms with mean h(P+); false where a Beta is within `width` of Beta(1, 1).");
+    m.def("convolved", &convolved, "images"_a, "weight"_a, "bias"_a, "linear"_a, "linear_bias"_a, "kept"_a, "after"_a,
+          "out"_a, "pool"_a, "slope"_a, "threads"_a, "level"_a,
+          "Fill out with all draws of a convolution between dropouts and the linear map behind; false if not compiled.");
     m.def("kept", &kept, "keys"_a, "mask"_a, "threshold"_a, "threads"_a, "level"_a,
           "Fill mask with 1 where the hash of key and unit is at least the threshold.");
 }

@@ -1,5 +1,6 @@
 // Compiled once for each instruction set, with BALENT_LEVEL as its name (see CMakeLists.txt).
 #include "beta.hpp"
+#include "convolved.hpp"
 #include "masks.hpp"
 #include "moments.hpp"
 
@@ -10,4 +11,4 @@
 
 extern const Level BALENT_NAME(BALENT_LEVEL);
 const Level BALENT_NAME(BALENT_LEVEL) = {BALENT_TEXT(BALENT_LEVEL), moments_range<float>, moments_range<double>,
-                                         posterior_range, kept_range};
+                                         posterior_range, convolved_range, kept_range};
