@@ -17,6 +17,7 @@ from balent.kernels import hashing, plain
 
 SUM_TOLERANCE = {torch.float64: 1e-5, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 2e-2}
 LARGEST_POOL, UNITS_TOGETHER = 3, 64  # of `convolved` as it is compiled
+LANES = 16  # of the widest vector
 
 
 @cache
@@ -94,6 +95,18 @@ def convolved(
     inputs = (part.detach().contiguous() for part in (images, *packed))
     _compiled().convolved(*inputs, out, pool, slope, torch.get_num_threads(), active())
     return out[..., : len(onwards)]
+
+
+def thinned(x: Tensor, weight: Tensor, bias: Tensor, keys: Tensor, p: float) -> Tensor:
+    """All draws of a linear map behind a dropout with a key for each draw and point: [points, draws, out]."""
+    if active() == "torch" or x.device.type != "cpu" or x.dtype != torch.float32:
+        return plain.thinned(x, weight, bias, keys, p)
+    rest = -len(weight) % LANES
+    packed = (x, F.pad(weight.t(), (0, rest)), F.pad(bias, (0, rest)), keys)
+    out = torch.empty(len(x), len(keys), len(weight) + rest)
+    inputs = (part.detach().contiguous() for part in packed)
+    _compiled().thinned(*inputs, out, hashing.threshold(p), p < 0.5, torch.get_num_threads(), active())
+    return out[..., : len(weight)]
 
 
 def kept(keys: Tensor, units: int, p: float) -> Tensor:

@@ -4,6 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from balent.kernels import hashing
+
 BLOCK = 1 << 22  # elements at a time: 32 MB a temporary
 CONVOLVED = 16  # points at a time
 
@@ -66,3 +68,9 @@ def _pooled(images: Tensor, weight: Tensor, bias: Tensor, kept: Tensor, pool: in
     each = F.conv2d(images, alone, groups=width).unflatten(1, (width, -1))
     sums = torch.bmm(kept, each.flatten(2)).unflatten(2, each.shape[2:])
     return F.max_pool2d(sums.flatten(0, 1), pool).unflatten(0, sums.shape[:2]) + bias[:, None, None]
+
+
+def thinned(x: Tensor, weight: Tensor, bias: Tensor, keys: Tensor, p: float) -> Tensor:
+    """All draws of a linear map behind a dropout with a key for each draw and point: [points, draws, out]."""
+    kept = hashing.kept(keys.t(), x.shape[1], p).to(x.device, x.dtype)
+    return F.linear(x[:, None] * kept, weight, bias)

@@ -42,7 +42,7 @@ FUNCTIONS |= {torch.relu: FUNCTIONS["relu"], torch.flatten: FUNCTIONS["flatten"]
 FUNCTIONS |= {getattr(F, name): FUNCTIONS[name] for name in ("relu", "leaky_relu", "max_pool2d")}
 FUNCTIONS |= {late(name): FUNCTIONS.pop(name) for name in ("dropout", "dropout2d")}  # no methods of tensors
 REMEMBERED = 4  # sets of masks whose sub-networks are kept: a race alternates between parts of its draws
-SCRATCH = 1 << 19  # elements of sums over channels at a time: they stay in the cache
+SCRATCH = 1 << 22  # elements of a layer at a time: points, draws, units
 
 
 @dataclass(frozen=True)
@@ -118,9 +118,13 @@ class Chain:
 
     def _per_point(self, hidden: Tensor, masks: Masks, positions: Indices | None) -> Tensor:
         """Each point has masks of its own; some draws at a time."""
-        some = max(1, SCRATCH // hidden.numel())
+        first, *later = self.stages
+        x, weight = first.activated(hidden), first.linear.weight * first.gain
+        some = max(1, SCRATCH // (len(x) * len(weight)))
         parts = [masks.part(i, min(i + some, masks.n)) for i in range(0, masks.n, some)]
-        return torch.cat([_masked(self.stages, hidden, part, positions) for part in parts])
+        each = (kernels.thinned(x, weight, _bias(first.linear), part.keys(0, positions), first.p) for part in parts)
+        z = [_masked(later, z.transpose(0, 1), part, positions, 1) for z, part in zip(each, parts, strict=True)]
+        return z[0] if len(z) == 1 else torch.cat(z)
 
     def _convolved(self, x: Tensor, masks: Masks, positions: Indices | None) -> Tensor:
         """The first two stages together, then the others."""
@@ -145,7 +149,7 @@ class Chain:
         return _masked(later, z.transpose(0, 1), masks, positions, before=2)
 
 
-def _masked(stages: list[Stage], x: Tensor, masks: Masks, positions: Indices | None, before: int = 0) -> Tensor:
+def _masked(stages: list[Stage], x: Tensor, masks: Masks, positions: Indices | None, before: int) -> Tensor:
     """Linear stages, with masks multiplied into what they see; so many stages came before."""
     for layer, stage in enumerate(stages, before):
         scale = _kept(masks, layer, x.shape[-1], stage, positions).to(x.device, x.dtype) * stage.gain

@@ -39,12 +39,16 @@ class Masks:
         """1 where a unit is kept: [draws, units], or [draws, points, units] where masks are per point."""
         if self.design == "stratified":
             return self._stratified(layer, units, p)
+        return kernels.kept(self.keys(layer, positions), units, p)
+
+    def keys(self, layer: int, positions: Indices | None = None) -> Tensor:
+        """What the bits of a mask follow from: [draws], or [draws, points] where masks are per point."""
         keys = mixed(mixed(self.seed, layer), torch.arange(self.first, self.first + self.n))
-        if self.per_point:
-            if positions is None:
-                raise ValueError("masks per point need the positions of the points: sampled(batch, positions)")
-            keys = mixed(keys[:, None], positions)
-        return kernels.kept(keys, units, p)
+        if not self.per_point:
+            return keys
+        if positions is None:
+            raise ValueError("masks per point need the positions of the points: sampled(batch, positions)")
+        return mixed(keys[:, None], positions)
 
     def _stratified(self, layer: int, units: int, p: float) -> Tensor:
         """Drop each unit in p·n of all n draws (rounded up or down at random); which ones, by the order of hashes."""

@@ -161,6 +161,21 @@ bool convolved(Floats<4> images, Floats<4> weight, Floats<1> bias, Floats<3> lin
     return good;
 }
 
+using KeyRows = nb::ndarray<const int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+void thinned(Floats<2> values, Floats<2> weight, Floats<1> bias, KeyRows keys, Sums out, int64_t threshold, bool drop,
+             int threads, const std::string& name) {
+    const Thinned s{int64_t(values.shape(0)), int64_t(keys.shape(0)), int64_t(values.shape(1)), int64_t(weight.shape(1)),
+                    threshold, drop};
+    if (!has_shape(weight, {s.units, s.width}) || !has_shape(bias, {s.width}) || !has_shape(keys, {s.draws, s.points}) ||
+        !has_shape(out, {s.points, s.draws, s.width}) || s.width % 16)
+        throw nb::value_error("shapes of a linear map do not fit: see struct ThinnedData");
+    const ThinnedData x{values.data(), weight.data(), bias.data(), keys.data(), out.data()};
+    const Level& l = level(name);
+    nb::gil_scoped_release release;
+    parallel(s.points, 16, threads, [&](int64_t begin, int64_t end) { l.thinned(x, s, begin, end); });
+}
+
 }  // namespace
 
 NB_MODULE(_native, m) {
@@ -177,6 +192,8 @@ NB_MODULE(_native, m) {
     m.def("convolved", &convolved, "images"_a, "weight"_a, "bias"_a, "linear"_a, "linear_bias"_a, "kept"_a, "after"_a,
           "out"_a, "pool"_a, "slope"_a, "threads"_a, "level"_a,
           "Fill out with all draws of a convolution between dropouts and the linear map behind; false if not compiled.");
+    m.def("thinned", &thinned, "values"_a, "weight"_a, "bias"_a, "keys"_a, "out"_a, "threshold"_a, "drop"_a, "threads"_a,
+          "level"_a, "Fill out with all draws of a linear map behind a dropout with masks by key.");
     m.def("kept", &kept, "keys"_a, "mask"_a, "threshold"_a, "threads"_a, "level"_a,
           "Fill mask with 1 where the hash of key and unit is at least the threshold.");
 }

@@ -3,6 +3,7 @@
 #include "convolved.hpp"
 #include "masks.hpp"
 #include "moments.hpp"
+#include "thinned.hpp"
 
 #define BALENT_TEXT(x) BALENT_TEXT_(x)
 #define BALENT_TEXT_(x) #x
@@ -11,4 +12,4 @@
 
 extern const Level BALENT_NAME(BALENT_LEVEL);
 const Level BALENT_NAME(BALENT_LEVEL) = {BALENT_TEXT(BALENT_LEVEL), moments_range<float>, moments_range<double>,
-                                         posterior_range, convolved_range, kept_range};
+                                         posterior_range, convolved_range, thinned_range, kept_range};

@@ -25,6 +25,17 @@ struct ConvolutionData {  // weight [in, kernel, kernel, out]; linear [out, high
     float* out;
 };
 
+struct Thinned {  // a linear map of points [points, units], padded to whole vectors
+    int64_t points, draws, units, width, threshold;
+    bool drop;  // take off what is dropped, rather than add up what is kept
+};
+
+struct ThinnedData {  // weight [units, width]; keys [draws, points]; out [points, draws, width]
+    const float *values, *weight, *bias;
+    const int64_t* keys;
+    float* out;
+};
+
 struct Level {
     const char* name;
     // Points begin..end; the answer is the first bad row as point · draws + draw, or -1.
@@ -32,5 +43,6 @@ struct Level {
     int64_t (*moments64)(const double*, const Layout&, const Output&, bool logits, double tolerance, int64_t, int64_t);
     bool (*posterior)(const Output&, double* out, double floor, double width, int64_t, int64_t);
     bool (*convolved)(const ConvolutionData&, const Convolution&, int64_t, int64_t);
+    void (*thinned)(const ThinnedData&, const Thinned&, int64_t, int64_t);
     void (*kept)(const int64_t* keys, float* out, int64_t units, int64_t threshold, int64_t, int64_t);
 };
