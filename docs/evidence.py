@@ -1,7 +1,7 @@
 """Rebuilds the tables and figures of evidence.md from the records in results/, so that they cannot go stale.
 
-python docs/evidence.py               tables between `<!-- results NAME -->` and `<!-- /results -->`, figures
-python docs/evidence.py pack RUNS…    puts finished runs into results/, without their pictures
+python docs/evidence.py                    tables between `<!-- results NAME -->` and `<!-- /results -->`, figures
+python docs/evidence.py pack NAME RUNS…    puts finished runs into results/, without their pictures
 """
 
 import gzip
@@ -11,15 +11,20 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
+
+from balent.paper.results import acquisition_seconds
 from balent.report import load, summary, tables, write_plot
 from balent.report.beside import Beside
-from balent.report.compare import Gain
+from balent.report.compare import Gain, gains
+from balent.report.curves import labels_needed, rising
 from balent.report.findings import PHASES, Findings
+from balent.report.load import BASELINE
 
 PAGE = Path(__file__).with_name("evidence.md")
 FIGURES = Path(__file__).with_name("evidence")
 RESULTS = Path(__file__).parent.parent / "results"
-BLOCK = re.compile(r"(<!-- (results|settings) (\S+) -->\n).*?(<!-- /\2 -->)", re.S)
+BLOCK = re.compile(r"(<!-- (results|settings|pairs|seconds) (.+?) -->\n).*?(<!-- /\2 -->)", re.S)
 
 
 def pack(name: str, runs: Sequence[str]) -> None:
@@ -44,7 +49,7 @@ def settings(name: str) -> str:
     """One line for each strategy under each group of settings: mean accuracy of the curve, what it gained on random."""
     found = summary(load(RESULTS / f"{name}.jsonl.gz")).findings
     rows = [
-        [f.group.title, strategy, tables.plus_minus(*f.area(strategy)), _points(c.gains)]
+        [f.group.title, strategy, tables.plus_minus(*f.area(strategy)), _points(c.gains)[0]]
         for f in found
         for strategy, c in f.comparisons.items()
     ]
@@ -54,27 +59,85 @@ def settings(name: str) -> str:
     )
 
 
-def _points(gains: Sequence[Gain]) -> str:
-    [whole, _] = gains
-    return f"{100 * whole.gain:+.1f} ({100 * whole.low:+.1f} to {100 * whole.high:+.1f})".replace("-", "−")
+def pairs(names: str) -> str:
+    """One strategy against another, seed by seed, in each of several files: A B in NAME NAME …"""
+    one, other, _, *files = names.split()
+    rows = [_pair(one, other, f) for name in files for f in summary(load(RESULTS / f"{name}.jsonl.gz")).findings]
+    headings = ["", "seeds", one, other, "points gained over the curve (95 % CI)", "at its end"]
+    return _table(headings, [row for row in rows if row]) + "\n"
+
+
+def _pair(one: str, other: str, f: Findings) -> list[str]:
+    """Nothing where one of the two was not run."""
+    runs = f.group.strategies
+    if not {one, other} <= runs.keys():
+        return []
+    partner = {run.seed: run for run in runs[other]}
+    both = [(run, partner[run.seed]) for run in runs[one] if run.seed in partner]
+    areas = [tables.plus_minus(*f.area(name)) for name in (one, other)]
+    return [f.group.title, str(len(both)), *areas, *_points(gains(both))]
+
+
+def seconds(names: str) -> str:
+    """What a purchase costs: scoring the pool, here on one core, and in the paper on its A100."""
+    rows = [row for name in names.split() for row in _purchases(name)]
+    return _table(["", "strategy", "draws", "seconds here", "seconds in the paper"], rows) + "\n"
+
+
+def _purchases(name: str) -> Iterator[list[str]]:
+    for f in summary(load(RESULTS / f"{name}.jsonl.gz")).findings:
+        for strategy, runs in f.group.strategies.items():
+            spec, own = runs[0].settings, f.seconds(strategy)["score"]
+            theirs = acquisition_seconds(runs[0].experiment, strategy)
+            if theirs is not None:
+                yield [f.group.title, strategy, str(spec["draws"]), f"{own:.1f}", f"{theirs:.1f}"]
+
+
+def _points(found: Sequence[Gain]) -> list[str]:
+    """Accuracy gained over the curve and at its end; one seed has no interval."""
+    if not found:
+        return ["–", "–"]
+    shown = (f"{100 * g.gain:+.1f} ({100 * g.low:+.1f} to {100 * g.high:+.1f})" for g in found)
+    return [text.replace("-", "−") for text in shown]
 
 
 def _parts(f: Findings) -> Iterator[str]:
-    what = "accuracy in %, area under the curve, labels saved against random"
+    what = "accuracy in %, its mean over the curve, and what was gained on random"
     yield f"\n**{f.group.title}**, {tables.seeds(f)}: {what}.\n"
-    yield _table(tables.headings(f, f.counts), tables.rows(f, f.counts))
+    yield _table(
+        [*tables.headings(f, f.counts)[:-2], "mean", "gained on random (95 % CI)", "labels to random's end"],
+        [[*cells[:-1], *_against_random(f, cells[0])] for cells in tables.rows(f, f.counts)],
+    )
     beside = Beside(f)
     if beside.counts:
         yield "\nBeside the paper:\n"
         yield _table(beside.headings(), beside.rows())
-    yield "\n" + "".join(f"- {said}\n" for said in (*f.sentences, *beside.sentences))
-    yield "Seconds of a round:\n"
-    yield _table(["strategy", *PHASES], _seconds(f)) + "\n"
+    yield "\n" + "".join(f"- {said}\n" for said in (*f.group.remarks, *beside.sentences)) + f"- {_times(f)}\n"
 
 
-def _seconds(f: Findings) -> list[list[str]]:
-    times = {name: f.seconds(name) for name in f.group.strategies}
-    return [[name, *(f"{seconds:.1f}" for seconds in of.values())] for name, of in times.items()]
+def _against_random(f: Findings, strategy: str) -> list[str]:
+    if strategy not in f.comparisons:
+        return ["–", "–"]
+    return [_points(f.comparisons[strategy].gains)[0], _to_the_end(f, strategy)]
+
+
+def _to_the_end(f: Findings, strategy: str) -> str:
+    """Labels until a strategy has what random has with all of its labels, in the mean of the seeds that get there."""
+    end = {run.seed: rising(run.accuracies[1])[-1] for run in f.group.strategies[BASELINE]}
+    runs = [run for run in f.group.strategies[strategy] if run.seed in end]
+    needed = np.array([labels_needed(*run.accuracies, end[run.seed]) for run in runs])
+    reached = np.isfinite(needed)
+    never = f"not in {(~reached).sum()} of {len(runs)} seeds"
+    if not reached.any():
+        return never
+    return f"{needed[reached].mean():.0f}" + ("" if reached.all() else f", {never}")
+
+
+def _times(f: Findings) -> str:
+    """Seconds of a round, in the mean of all that score the pool."""
+    names = [name for name in f.group.strategies if name != BASELINE]
+    parts = [f"{np.mean([f.seconds(name)[phase] for name in names]):.1f} s to {phase}" for phase in PHASES]
+    return f"A round takes {', '.join(parts)}, in the mean of the strategies that look at the pool"
 
 
 def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -95,7 +158,7 @@ def build() -> None:
     PAGE.write_text(BLOCK.sub(lambda block: block[1] + KINDS[block[2]](block[3]) + block[4], text), encoding="utf-8")
 
 
-KINDS = {"results": shown, "settings": settings}
+KINDS = {"results": shown, "settings": settings, "pairs": pairs, "seconds": seconds}
 
 if __name__ == "__main__":
     main()

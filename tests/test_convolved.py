@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch.testing import assert_close
 
-from balent import kernels
+from balent.kernels.layers import Convolved
 from balent.predictors.chain import pooled
 from examples import normal
 
@@ -34,6 +34,10 @@ def example(shape, points, draws, per_point, dtype=torch.float64):
     return images, (weight, bias), (linear, shift), kept, after
 
 
+def convolved(images, convolution, linear, kept, after, *, pool, slope):
+    return Convolved(*convolution, *linear, pool, slope)(images, kept, after)
+
+
 def draw_by_draw(images, convolution, linear, kept, after, *, pool, slope):
     draws = []
     for keep, then in zip(kept, after, strict=True):
@@ -49,36 +53,36 @@ def test_all_draws_together_are_the_draws_one_by_one(kernel, shape, per_point, s
     """The sums are of float32, some hundred terms of size 1 in each layer."""
     settings = {"pool": shape[4], "slope": slope}
     expected = draw_by_draw(*example(shape, 18, 11, per_point), **settings)
-    found = kernels.convolved(*example(shape, 18, 11, per_point, torch.float32), **settings)
+    found = convolved(*example(shape, 18, 11, per_point, torch.float32), **settings)
     assert_close(found.double(), expected, rtol=0, atol=2e-6 * float(expected.abs().max()))
 
 
 def test_plain_torch_is_exact_in_double_precision():
     settings = {"pool": 2, "slope": 0.2}
     x = example(SHAPES["odd"], 40, 6, per_point=True)
-    assert_close(kernels.convolved(*x, **settings), draw_by_draw(*x, **settings), rtol=1e-12, atol=1e-12)
+    assert_close(convolved(*x, **settings), draw_by_draw(*x, **settings), rtol=1e-12, atol=1e-12)
 
 
 def test_a_point_has_the_same_bits_whatever_is_beside_it(level):
     images, *weights, kept, after = example(SHAPES["odd"], 20, 9, True, torch.float32)
-    whole = kernels.convolved(images, *weights, kept, after, pool=2, slope=0.0)
+    whole = convolved(images, *weights, kept, after, pool=2, slope=0.0)
     for some in (slice(0, 1), slice(3, 8), slice(19, 20)):
-        part = kernels.convolved(images[some], *weights, kept[:, some], after[:, some], pool=2, slope=0.0)
+        part = convolved(images[some], *weights, kept[:, some], after[:, some], pool=2, slope=0.0)
         assert torch.equal(part, whole[some])
 
 
 def test_two_threads_give_the_bits_of_one(level, request):
     x = example(SHAPES["odd"], 30, 9, True, torch.float32)
-    one = kernels.convolved(*x, pool=2, slope=0.0)
+    one = convolved(*x, pool=2, slope=0.0)
     request.addfinalizer(lambda: torch.set_num_threads(1))
     torch.set_num_threads(2)
-    assert torch.equal(kernels.convolved(*x, pool=2, slope=0.0), one)
+    assert torch.equal(convolved(*x, pool=2, slope=0.0), one)
 
 
 def test_a_pixel_that_is_no_number_is_seen_by_the_draws_that_keep_its_channel(level):
     images, *weights, kept, after = example(SHAPES["odd"], 4, 30, True, torch.float32)
     images[1, 0] = torch.nan
-    found = kernels.convolved(images, *weights, kept, after, pool=2, slope=0.0).isnan()
+    found = convolved(images, *weights, kept, after, pool=2, slope=0.0).isnan()
     assert not found[[0, 2, 3]].any()
     assert torch.equal(found[1].any(-1), (kept[:, 1, 0] > 0) & (after[:, 1] > 0).any(-1))
 
@@ -86,7 +90,7 @@ def test_a_pixel_that_is_no_number_is_seen_by_the_draws_that_keep_its_channel(le
 def test_masks_of_another_pool_are_refused(level):
     images, *weights, kept, after = example(SHAPES["odd"], 4, 3, True, torch.float32)
     with pytest.raises(ValueError, match="shapes of a convolution do not fit"):
-        kernels.convolved(images, *weights, kept[:, :2], after[:, :2], pool=2, slope=0.0)
+        convolved(images, *weights, kept[:, :2], after[:, :2], pool=2, slope=0.0)
 
 
 @pytest.mark.parametrize("side", [1, 2, 3])

@@ -114,3 +114,10 @@ def test_unknown_names_are_answered_with_the_nearest():
         known(name)
     with pytest.raises(FileNotFoundError, match=r"there is no file nowhere\.npz"):
         load("nowhere.npz")
+
+
+def test_a_folder_of_records_does_not_hide_the_data_set_of_its_name(tmp_path, monkeypatch):
+    """Bug: after balent run 3xmnist --out 3xmnist, "3xmnist" was read as a folder of images."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "3xmoons").mkdir()
+    assert len(load("3xmoons").y_train) == 3 * len(load("moons").y_train)

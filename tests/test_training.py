@@ -13,6 +13,7 @@ from torch.nn.functional import cross_entropy
 from torch.testing import assert_close
 from torch.utils.data import Dataset, TensorDataset
 
+from balent.predictors import MCDropout
 from balent.predictors.inputs import as_pairs
 from balent.predictors.training import Training, fit, train, weights
 
@@ -240,3 +241,22 @@ def test_settings_are_positive(setting):
     zero = type(getattr(Training(), setting))()
     with pytest.raises(ValueError, match=f"{setting} must be positive, but is 0"):
         Training(**{setting: zero})
+
+
+class Viewed(nn.Module):
+    """A network as many write it: .view takes no image whose colours lie side by side."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.drop, self.last = nn.Conv2d(3, 4, 3), nn.Dropout(0.5), nn.Linear(4 * 36, 2)
+
+    def forward(self, x):
+        return self.last(self.drop(self.conv(x).relu().view(x.shape[0], -1)))
+
+
+def test_a_network_that_flattens_by_view_is_trained_and_sampled():
+    """Bug: images were laid out for speed, and `.view` refused them."""
+    predictor = MCDropout(Viewed(), epochs=2)
+    x = torch.rand(10, 3, 8, 8)
+    predictor.fit((x, torch.arange(10) % 2), generator=torch.Generator())
+    assert predictor.sample(3).moments(x).mean.shape == (10, 2)

@@ -10,18 +10,15 @@ from importlib import import_module
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from balent.kernels import hashing, plain
 
 SUM_TOLERANCE = {torch.float64: 1e-5, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 2e-2}
-LARGEST_POOL, UNITS_TOGETHER = 3, 64  # of `convolved` as it is compiled
-LANES = 16  # of the widest vector
 
 
 @cache
-def _compiled() -> Any:
+def compiled() -> Any:
     """The compiled module; None where balent was installed without a compiler."""
     try:
         return import_module("balent.kernels._native")
@@ -31,7 +28,7 @@ def _compiled() -> Any:
 
 def levels() -> list[str]:
     """The instruction sets that the compiled kernel can use on this machine, best first."""
-    native = _compiled()
+    native = compiled()
     return native.levels() if native else []
 
 
@@ -54,7 +51,7 @@ def moments(x: Tensor, *, logits: bool) -> tuple[Tensor, Tensor, Tensor, Tensor,
     pool, draws, classes = x.shape
     mean, var, within = (torch.empty(pool, classes, dtype=torch.float64) for _ in range(3))
     entropy = torch.empty(pool, dtype=torch.float64)
-    bad = _compiled().moments(
+    bad = compiled().moments(
         x.detach(), mean, var, within, entropy, logits, tolerance, torch.get_num_threads(), active()
     )
     return mean, var, within, entropy, divmod(bad, draws) if bad >= 0 else None
@@ -66,47 +63,8 @@ def posterior_terms(mean: Tensor, var: Tensor, within: Tensor, n: int, near: flo
         return None
     terms = torch.empty_like(mean, memory_format=torch.contiguous_format)
     parts = (part.detach().contiguous() for part in (mean, var, within))
-    clear = _compiled().posterior_terms(*parts, terms, 1 / n, near, torch.get_num_threads(), active())
+    clear = compiled().posterior_terms(*parts, terms, 1 / n, near, torch.get_num_threads(), active())
     return terms, not clear
-
-
-def convolved(
-    images: Tensor,
-    convolution: tuple[Tensor, Tensor],
-    linear: tuple[Tensor, Tensor],
-    kept: Tensor,
-    after: Tensor,
-    *,
-    pool: int,
-    slope: float,
-) -> Tensor:
-    """All draws of a convolution between two dropouts of channels, up to the linear map behind: [points, draws, units].
-
-    Weights and biases of both; `kept` [draws, points or 1, in] says which channels a draw sees, `after` which it keeps
-    of those that come out. In between are max-pooling and a function that is x above 0 and slope · x below.
-    """
-    if active() == "torch" or images.device.type != "cpu" or images.dtype != torch.float32 or pool > LARGEST_POOL:
-        return plain.convolved(images, convolution, linear, kept, after, pool=pool, slope=slope)
-    (weight, bias), (onwards, shift) = convolution, linear
-    rest = -len(onwards) % UNITS_TOGETHER
-    planes = onwards.unflatten(1, (len(weight), -1)).permute(1, 2, 0)  # [out, places, units]
-    packed = (weight.permute(1, 2, 3, 0), bias, F.pad(planes, (0, rest)), F.pad(shift, (0, rest)), kept, after)
-    out = torch.empty(len(images), len(kept), len(onwards) + rest)
-    inputs = (part.detach().contiguous() for part in (images, *packed))
-    _compiled().convolved(*inputs, out, pool, slope, torch.get_num_threads(), active())
-    return out[..., : len(onwards)]
-
-
-def thinned(x: Tensor, weight: Tensor, bias: Tensor, keys: Tensor, p: float) -> Tensor:
-    """All draws of a linear map behind a dropout with a key for each draw and point: [points, draws, out]."""
-    if active() == "torch" or x.device.type != "cpu" or x.dtype != torch.float32:
-        return plain.thinned(x, weight, bias, keys, p)
-    rest = -len(weight) % LANES
-    packed = (x, F.pad(weight.t(), (0, rest)), F.pad(bias, (0, rest)), keys)
-    out = torch.empty(len(x), len(keys), len(weight) + rest)
-    inputs = (part.detach().contiguous() for part in packed)
-    _compiled().thinned(*inputs, out, hashing.threshold(p), p < 0.5, torch.get_num_threads(), active())
-    return out[..., : len(weight)]
 
 
 def kept(keys: Tensor, units: int, p: float) -> Tensor:
@@ -115,5 +73,5 @@ def kept(keys: Tensor, units: int, p: float) -> Tensor:
         return hashing.kept(keys, units, p)
     mask = torch.empty(*keys.shape, units)
     flat = (keys.contiguous().view(-1), mask.view(-1, units))
-    _compiled().kept(*flat, hashing.threshold(p), torch.get_num_threads(), active())
+    compiled().kept(*flat, hashing.threshold(p), torch.get_num_threads(), active())
     return mask

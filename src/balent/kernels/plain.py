@@ -1,10 +1,15 @@
 """The same in plain torch (moments in float64): for GPUs, for installs without a compiler, and as the oracle."""
 
+from typing import TYPE_CHECKING
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from balent.kernels import hashing
+
+if TYPE_CHECKING:
+    from balent.kernels.layers import Convolved, Thinned
 
 BLOCK = 1 << 22  # elements at a time: 32 MB a temporary
 CONVOLVED = 16  # points at a time
@@ -44,33 +49,24 @@ def _block(x: Tensor, logits: bool, tolerance: float) -> tuple[Tensor, ...]:
     return mean, var, within, entropy, bad
 
 
-def convolved(
-    images: Tensor,
-    convolution: tuple[Tensor, Tensor],
-    linear: tuple[Tensor, Tensor],
-    kept: Tensor,
-    after: Tensor,
-    *,
-    pool: int,
-    slope: float,
-) -> Tensor:
+def convolved(layer: "Convolved", images: Tensor, kept: Tensor, after: Tensor) -> Tensor:
     """All draws of a convolution between two dropouts of channels, up to the linear map: [points, draws, units]."""
     kept, after = (mask.to(images).expand(-1, len(images), -1).transpose(0, 1) for mask in (kept, after))
     parts = zip(*(x.split(CONVOLVED) for x in (images, kept, after)), strict=True)
-    z = torch.cat([_pooled(x, *convolution, keep, pool) * then[..., None, None] for x, keep, then in parts])
-    return F.linear(F.leaky_relu(z, slope).flatten(2), *linear)
+    z = torch.cat([_pooled(layer, x, keep) * then[..., None, None] for x, keep, then in parts])
+    return F.linear(F.leaky_relu(z, layer.slope).flatten(2), layer.linear, layer.linear_bias)
 
 
-def _pooled(images: Tensor, weight: Tensor, bias: Tensor, kept: Tensor, pool: int) -> Tensor:
+def _pooled(layer: "Convolved", images: Tensor, kept: Tensor) -> Tensor:
     """[points, draws, out, high, wide]: sums of what each channel contributes, the largest of each window."""
-    width = weight.shape[1]
-    alone = weight.transpose(0, 1).reshape(-1, 1, *weight.shape[2:])  # a group for each channel
+    width = layer.weight.shape[1]
+    alone = layer.weight.transpose(0, 1).reshape(-1, 1, *layer.weight.shape[2:])  # a group for each channel
     each = F.conv2d(images, alone, groups=width).unflatten(1, (width, -1))
     sums = torch.bmm(kept, each.flatten(2)).unflatten(2, each.shape[2:])
-    return F.max_pool2d(sums.flatten(0, 1), pool).unflatten(0, sums.shape[:2]) + bias[:, None, None]
+    return F.max_pool2d(sums.flatten(0, 1), layer.pool).unflatten(0, sums.shape[:2]) + layer.bias[:, None, None]
 
 
-def thinned(x: Tensor, weight: Tensor, bias: Tensor, keys: Tensor, p: float) -> Tensor:
+def thinned(layer: "Thinned", x: Tensor, keys: Tensor) -> Tensor:
     """All draws of a linear map behind a dropout with a key for each draw and point: [points, draws, out]."""
-    kept = hashing.kept(keys.t(), x.shape[1], p).to(x.device, x.dtype)
-    return F.linear(x[:, None] * kept, weight, bias)
+    kept = hashing.kept(keys.t(), x.shape[1], layer.p).to(x.device, x.dtype)
+    return F.linear(x[:, None] * kept, layer.weight, layer.bias)

@@ -133,8 +133,10 @@ def _is_known(name: str) -> bool:
 
 
 def _times(name: str) -> tuple[int, str]:
+    """How many copies of what. A known name is that data set even where a folder of records has the same name."""
     match = TIMES.fullmatch(name)
-    return (int(match[1]), match[2]) if match and not Path(name).exists() else (1, name)
+    several = match and (_is_known(match[2]) or not Path(name).exists())
+    return (int(match[1]), match[2]) if match and several else (1, name)
 
 
 def _found(name: str, folder: str | os.PathLike[str] | None) -> Data:

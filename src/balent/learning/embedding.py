@@ -30,8 +30,8 @@ from balent.learning import records
 from balent.learning.datasets import Data
 from balent.learning.learner import agree
 from balent.learning.pool import ahead
-from balent.predictors.inputs import fitting
-from balent.predictors.training import channels_last, placed
+from balent.predictors.inputs import channels_last, fitting
+from balent.predictors.training import placed
 
 PARTS = {"x_train": "y_train", "x_test": "y_test"}
 SECONDS = 10.0  # of work that a kill may cost

@@ -24,8 +24,8 @@ from balent.learning import records
 from balent.learning.learner import agree
 from balent.learning.seeds import seed_of
 from balent.predictors.augment import Views
-from balent.predictors.inputs import fitting
-from balent.predictors.training import Training, adam, channels_last, placed, reproducible
+from balent.predictors.inputs import channels_last, fitting
+from balent.predictors.training import Training, adam, placed, reproducible
 
 SECONDS = 10.0  # of work that a kill may cost,
 SHARE = 0.02  # unless checkpoints would take more of the time than this

@@ -62,6 +62,17 @@ def published(experiment: str, strategy: str) -> dict[int, tuple[float, float]]:
     }
 
 
+def acquisition_seconds(experiment: str, strategy: str) -> float | None:
+    """What one purchase took on the paper's A100; None where it does not say, or had too little memory.
+
+    >>> acquisition_seconds("cifar100", "badge")
+    302.5
+    """
+    found = [row for key, row in results()["acquisition_seconds"]["rows"].items() if key.split("/")[0] == experiment]
+    value = found[0].get(ROWS.get(strategy, "")) if found else None
+    return value if isinstance(value, float) else None
+
+
 def _row(experiment: str, strategy: str) -> tuple[str, str]:
     """The experiment whose table it is, and the name of its row."""
     pool = POOL.fullmatch(experiment)

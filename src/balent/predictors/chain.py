@@ -7,7 +7,7 @@ map. Then no draw needs a pass of its own:
 - the first stage sees the same input in every draw. A Linear is one product with the weights of the
   units that a draw drops, taken off the full product (or of those it keeps, if they are fewer). A
   Conv2d is linear in its input channels: what each channel contributes is computed once, and a draw
-  is a sum of contributions (`kernels.convolved`).
+  is a sum of contributions (`kernels.layers`).
 - later stages differ by draw: products with the weights between the units that a draw keeps.
 
 Exact for the given masks, up to the order of additions.
@@ -16,7 +16,7 @@ Exact for the given masks, up to the order of additions.
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from itertools import repeat
 from typing import Any
 
@@ -24,7 +24,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, fx, nn
 
-from balent import kernels
+from balent.kernels import layers
 from balent.predictors.dropout import late
 from balent.predictors.masks import Masks
 from balent.types import Indices
@@ -65,6 +65,11 @@ class Stage:
         """Its pointwise functions are x above 0, and slope · x below."""
         return -float(self.activated(-torch.ones(1)))
 
+    @property
+    def padding(self) -> int:
+        """Of its convolution."""
+        return int(self.linear.padding[0]) if isinstance(self.linear, nn.Conv2d) else 0
+
     def flat(self) -> bool:
         """Nothing but pointwise functions between dropout and Linear."""
         pointwise = all(isinstance(f, POINTWISE) for f in self.passing)
@@ -104,9 +109,14 @@ class Chain:
             return cls(stages) if len(stages) > 1 and _follows(stages[1]) and _flat(stages[2:]) else None
         return cls(stages) if stages and _flat(stages) else None
 
+    @property
+    def convolves(self) -> bool:
+        """Is its first linear map a convolution?"""
+        return isinstance(self.stages[0].linear, nn.Conv2d)
+
     def __call__(self, hidden: Tensor, masks: Masks, positions: Indices | None) -> Tensor:
         """Logits [draws, batch, classes]."""
-        if isinstance(self.stages[0].linear, nn.Conv2d):
+        if self.convolves:
             return self._convolved(hidden, masks, positions)
         if masks.per_point:
             return self._per_point(hidden, masks, positions)
@@ -119,42 +129,44 @@ class Chain:
     def _per_point(self, hidden: Tensor, masks: Masks, positions: Indices | None) -> Tensor:
         """Each point has masks of its own; some draws at a time."""
         first, *later = self.stages
-        x, weight = first.activated(hidden), first.linear.weight * first.gain
-        some = max(1, SCRATCH // (len(x) * len(weight)))
+        x = first.activated(hidden)
+        some = max(1, SCRATCH // (len(x) * len(first.linear.weight)))
         parts = [masks.part(i, min(i + some, masks.n)) for i in range(0, masks.n, some)]
-        each = (kernels.thinned(x, weight, _bias(first.linear), part.keys(0, positions), first.p) for part in parts)
-        z = [_masked(later, z.transpose(0, 1), part, positions, 1) for z, part in zip(each, parts, strict=True)]
+        each = ((self._linear(x, part.keys(0, positions)), part) for part in parts)
+        z = [_masked(later, z, part, positions, before=1) for z, part in each]
         return z[0] if len(z) == 1 else torch.cat(z)
+
+    @cached_property
+    def _linear(self) -> layers.Thinned:
+        [first, *_] = self.stages
+        return layers.Thinned(first.linear.weight * first.gain, _bias(first.linear), first.p)
 
     def _convolved(self, x: Tensor, masks: Masks, positions: Indices | None) -> Tensor:
         """The first two stages together, then the others."""
         first, then, *later = self.stages
-        conv, linear = first.linear, then.linear
-        assert isinstance(conv, nn.Conv2d)
         for f in first.passing:
             x = pooled(x, window(f)) if window(f) else f(x)
         kept, after = (
             _kept(masks, layer, units, stage, positions)
             for layer, (units, stage) in enumerate([(x.shape[1], first), (then.width, then)])
         )
-        z = kernels.convolved(
-            F.pad(x, (int(conv.padding[0]),) * 4),
-            (conv.weight * first.gain, _bias(conv)),
-            (linear.weight * then.gain, _bias(linear)),
-            kept,
-            after,
-            pool=then.pool(),
-            slope=then.slope,
-        )
-        return _masked(later, z.transpose(0, 1), masks, positions, before=2)
+        padded = F.pad(x, (first.padding,) * 4) if first.padding else x
+        return _masked(later, self._convolution(padded, kept, after), masks, positions, before=2)
+
+    @cached_property
+    def _convolution(self) -> layers.Convolved:
+        first, then, *_ = self.stages
+        weights = (first.linear.weight * first.gain, _bias(first.linear))
+        linear = (then.linear.weight * then.gain, _bias(then.linear))
+        return layers.Convolved(*weights, *linear, then.pool(), then.slope)
 
 
 def _masked(stages: list[Stage], x: Tensor, masks: Masks, positions: Indices | None, before: int) -> Tensor:
-    """Linear stages, with masks multiplied into what they see; so many stages came before."""
+    """Linear stages of [points, draws, units], with masks multiplied into what they see: [draws, points, out]."""
     for layer, stage in enumerate(stages, before):
-        scale = _kept(masks, layer, x.shape[-1], stage, positions).to(x.device, x.dtype) * stage.gain
-        x = F.linear(stage.activated(x) * scale, stage.linear.weight, stage.linear.bias)
-    return x
+        scale = _kept(masks, layer, x.shape[-1], stage, positions).to(x.device, x.dtype).transpose(0, 1) * stage.gain
+        x = F.linear((stage.activated(x) * scale).contiguous(), stage.linear.weight, stage.linear.bias)
+    return x.transpose(0, 1)
 
 
 def _kept(masks: Masks, layer: int, units: int, stage: Stage, positions: Indices | None) -> Tensor:

@@ -4,7 +4,7 @@ A batch is a tensor, or a dict of tensors for models that are called with keywor
 """
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -100,6 +100,29 @@ def fitting(model: nn.Module, batch: Batch) -> Any:
 
 def _fitting(like: Tensor, x: Tensor) -> Tensor:
     return x.to(like.device, like.dtype if x.is_floating_point() else x.dtype)
+
+
+def channels_last(batch: Any) -> Any:
+    """Images with the colours of a pixel side by side: convolutions follow, up to several times as fast on CPU."""
+    return batch.to(memory_format=torch.channels_last) if _are_images(batch) else batch
+
+
+def _are_images(batch: Any) -> bool:
+    return isinstance(batch, Tensor) and batch.ndim == 4
+
+
+def layout(model: Callable[[Any], Any], batch: Batch) -> Callable[[Any], Any]:
+    """`channels_last`, or nothing for a model that does not take images so: one that flattens them by `.view`."""
+    try:
+        if _are_images(batch):
+            model(channels_last(take(batch, slice(0, 1))))
+    except RuntimeError:
+        return as_it_is
+    return channels_last
+
+
+def as_it_is(batch: Any) -> Any:
+    return batch
 
 
 def logits_of(model: nn.Module, batch: Batch) -> Any:

@@ -22,12 +22,13 @@ from torch import Tensor, fx, nn
 from balent.predictors import dropout
 from balent.predictors.chain import Chain, Stage
 from balent.predictors.dropout import Call, Masked, controlled
-from balent.predictors.inputs import Batch, copied, fitting, logits_of, size, take
+from balent.predictors.inputs import Batch, as_it_is, channels_last, copied, fitting, layout, logits_of, size, take
 from balent.predictors.last_layer import frozen
 from balent.predictors.masks import Masks
 from balent.types import Indices
 
 TRIAL = Masks(0, 2)
+FEW = 32  # images
 Forward = Callable[[Batch, Masks, Indices | None], Tensor]  # [draws, batch, classes]
 
 
@@ -38,6 +39,7 @@ class Network:
         self.module = frozen(module)
         self.fast = fast
         self._plan: tuple[Forward, str] | None = None
+        self._laid_out: Callable[[Any], Any] = as_it_is
 
     def to(self, device: str) -> "Network":
         """The same network on another device."""
@@ -50,12 +52,15 @@ class Network:
 
     def __call__(self, batch: Batch, masks: Masks, positions: Indices | None = None) -> Tensor:
         """Logits [draws, batch, classes]."""
-        batch = fitting(self.module, batch)
-        if self._plan is None:
-            self._plan = self._planned(batch)
-        logits = self._plan[0](batch, masks, positions)
+        logits = self._ready(batch)(self._laid_out(fitting(self.module, batch)), masks, positions)
         _check_output(logits, size(batch))
         return logits
+
+    def _ready(self, batch: Batch) -> Forward:
+        """How draws are computed: the first batch decides."""
+        if self._plan is None:
+            self._plan = self._planned(fitting(self.module, batch))
+        return self._plan[0]
 
     @property
     def plan(self) -> str:
@@ -64,23 +69,25 @@ class Network:
 
     def last_layer(self, batch: Batch) -> tuple[Tensor, Stage] | None:
         """What the only dropout sees of a batch, and its stage: None where dropout is not in the last layer alone."""
-        batch = fitting(self.module, batch)
-        if self._plan is None:
-            self._plan = self._planned(batch)
-        fast = self._plan[0]
+        fast = self._ready(batch)
         if (
             not isinstance(fast, Fast)
             or len(fast.chain.stages) > 1
             or not isinstance(fast.chain.stages[0].linear, nn.Linear)
         ):
             return None
-        return fast.hidden(batch), fast.chain.stages[0]
+        return fast.hidden(self._laid_out(fitting(self.module, batch))), fast.chain.stages[0]
 
     def _planned(self, batch: Batch) -> tuple[Forward, str]:
         """The fastest way that gives on two points what the plain way gives."""
         self._switch_on(batch)
         few = take(batch, slice(0, 2))
         plain = Plain(self.module, self._axes(few))
+        self._laid_out = layout(lambda x: plain(x, TRIAL, None), few)
+        few = self._laid_out(few)
+        for part in self.module.modules():
+            if isinstance(part, nn.Conv2d) and self._laid_out is channels_last:
+                part.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         expected = plain(few, TRIAL, None)
         _check_output(expected, size(few))
         if _differ(plain(few, TRIAL, None), expected):
@@ -380,7 +387,12 @@ class Fast:
         return f"fast: what precedes the first dropout runs once, then {self.chain.words}"
 
     def __call__(self, batch: Batch, masks: Masks, positions: Indices | None) -> Tensor:
-        return self.chain(self.hidden(batch), masks, positions)
+        """Images a few at a time: what the layers make of them stays in the cache."""
+        if not self.chain.convolves or size(batch) <= FEW:
+            return self.chain(self.hidden(batch), masks, positions)
+        parts = [slice(i, i + FEW) for i in range(0, size(batch), FEW)]
+        at = (None if positions is None else positions[part] for part in parts)
+        return torch.cat([self(take(batch, part), masks, places) for part, places in zip(parts, at, strict=True)], 1)
 
     def hidden(self, batch: Batch) -> Tensor:
         """What the first dropout sees."""

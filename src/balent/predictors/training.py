@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -17,7 +18,7 @@ from torch import Generator, Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from balent.predictors.augment import Augment, augmentation
-from balent.predictors.inputs import Batch, as_pairs, fitting, logits_of, size, take
+from balent.predictors.inputs import Batch, as_pairs, fitting, layout, logits_of, size, take
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 Progress = Callable[[int, int], None]  # called with the epochs done and the epochs in all
@@ -80,13 +81,16 @@ def train(
     An epoch's batches are of nearly equal size, so that no batch of one point troubles batch norm.
     """
     placed(model, settings.device)
-    x, y = channels_last(fitting(model, x)), y.to(settings.device)
+    x, y = fitting(model, x), y.to(settings.device)
     check(model, x, y, one_class=settings.one_class)
+    with torch.inference_mode():
+        laid_out = layout(partial(logits_of, model), x)
+    x = laid_out(x)
     optimizer = adam(model, settings)
     model.train()
     with reproducible(generator, settings.device):
         for epoch in range(settings.epochs):
-            _check_losses(list(_epoch(model, x, y, optimizer, settings, loss, generator)), epoch)
+            _check_losses(list(_epoch(model, laid_out, x, y, optimizer, settings, loss, generator)), epoch)
             if progress is not None:
                 progress(epoch + 1, settings.epochs)
     model.eval()
@@ -94,6 +98,7 @@ def train(
 
 def _epoch(
     model: nn.Module,
+    laid_out: Callable[[Batch], Batch],
     x: Batch,
     y: Tensor,
     optimizer: torch.optim.Optimizer,
@@ -107,7 +112,7 @@ def _epoch(
         batch = take(x, rows)
         if augment is not None:
             batch = augment(batch, generator)
-        value = loss(logits_of(model, channels_last(batch)), y[rows])
+        value = loss(logits_of(model, laid_out(batch)), y[rows])
         optimizer.zero_grad()
         value.backward()
         optimizer.step()
@@ -122,11 +127,6 @@ def placed(model: nn.Module, device: str) -> nn.Module:
         raise ValueError(
             f"device {device!r} cannot be used: {str(error).splitlines()[0]}; device='cpu' always can"
         ) from error
-
-
-def channels_last(batch: Any) -> Any:
-    """Images with the colours of a pixel side by side: convolution and pooling follow, a fifth faster on CPU."""
-    return batch.to(memory_format=torch.channels_last) if isinstance(batch, Tensor) and batch.ndim == 4 else batch
 
 
 def adam(model: nn.Module, settings: Training) -> torch.optim.Adam:

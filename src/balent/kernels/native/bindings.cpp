@@ -143,9 +143,9 @@ bool convolved(Floats<4> images, Floats<4> weight, Floats<1> bias, Floats<3> lin
                const std::string& name) {
     const int64_t masks = int64_t(kept.shape(1));
     const Convolution s{int64_t(images.shape(0)), int64_t(kept.shape(0)), int64_t(images.shape(1)), int64_t(images.shape(2)),
-                        int64_t(images.shape(3)), int64_t(weight.shape(1)), int64_t(weight.shape(3)), pool,
+                        int64_t(images.shape(3)), int64_t(weight.shape(1)), int64_t(bias.shape(0)), pool,
                         int64_t(linear.shape(2)), masks > 1, slope};
-    if (!has_shape(weight, {s.in, s.kernel, s.kernel, s.out}) || !has_shape(bias, {s.out}) ||
+    if (!has_shape(weight, {s.in, s.kernel, s.kernel, s.padded_out()}) ||
         !has_shape(linear, {s.out, s.high() * s.wide(), s.units}) || !has_shape(linear_bias, {s.units}) ||
         !has_shape(kept, {s.draws, masks, s.in}) || !has_shape(after, {s.draws, masks, s.out}) ||
         !has_shape(out, {s.points, s.draws, s.units}) || (masks != 1 && masks != s.points) || s.units % 64)

@@ -25,19 +25,18 @@ void shifts(const float* image, const Convolution& s, int64_t side, int64_t padd
 }
 
 // What every input channel contributes to some output channels: [in, together, window, padded].
-template <int P> void contributions(const float* shifted, const float* weight, const Convolution& s, int64_t some,
-                                    int64_t side, int64_t padded, float* to) {
+template <int P> void contributions(const float* shifted, const float* weight, const Convolution& s, int64_t side, int64_t padded, float* to) {
     for (int64_t c = 0; c < s.in; ++c, to += kTogether * P * P * padded)
         for (int64_t at = 0; at < padded; at += kLanes) {
             Vec<float> sums[kTogether][P * P] = {};
             for (int64_t tap = 0; tap < s.kernel * s.kernel; ++tap) {
-                const float* w = weight + (c * s.kernel * s.kernel + tap) * s.out;
+                const float* w = weight + (c * s.kernel * s.kernel + tap) * s.padded_out();
                 const float* from = shifted + (c * side * side + tap / s.kernel * side + tap % s.kernel) * padded + at;
 #pragma GCC unroll 16
                 for (int place = 0; place < P * P; ++place) {
                     const Vec<float> pixels = load(from + (place / P * side + place % P) * padded);
 #pragma GCC unroll 4
-                    for (int o = 0; o < kTogether; ++o) sums[o][place] += pixels * (o < some ? w[o] : 0.0f);
+                    for (int o = 0; o < kTogether; ++o) sums[o][place] += pixels * w[o];
                 }
             }
             for (int o = 0; o < kTogether; ++o)
@@ -103,7 +102,7 @@ template <int P> void convolved_of(const ConvolutionData& x, const Convolution& 
         for (int64_t d = 0; d < s.draws; ++d) std::memcpy(out + d * s.units, x.linear_bias, s.units * sizeof(float));
         for (int64_t o = 0; o < s.out; ++o) {
             if (o % kTogether == 0)
-                contributions<P>(shifted.data(), x.weight + o, s, s.out - o, side, padded, own.data());
+                contributions<P>(shifted.data(), x.weight + o, s, side, padded, own.data());
             const float* from = own.data() + o % kTogether * P * P * padded;
             const int64_t n = list_kept(x.after + mask * s.out + o, s.draws, masks * s.out, draws.data());
             for (int64_t i = 0; i < n; ++i)

@@ -16,11 +16,12 @@ struct Convolution {  // of images [points, in, height, width], padded already; 
     int64_t points, draws, in, height, width, kernel, out, pool, units;
     bool per_point;  // masks are [draws, points, channels], else [draws, 1, channels]
     float slope;     // of the pointwise function below 0
+    int64_t padded_out() const { return (out + 3) / 4 * 4; }
     int64_t high() const { return (height - kernel + 1) / pool; }
     int64_t wide() const { return (width - kernel + 1) / pool; }
 };
 
-struct ConvolutionData {  // weight [in, kernel, kernel, out]; linear [out, high, wide, units]; out [points, draws, units]
+struct ConvolutionData {  // weight [in, kernel, kernel, out padded to fours]; linear [out, high, wide, units]; out [points, draws, units]
     const float *images, *weight, *bias, *linear, *linear_bias, *kept, *after;
     float* out;
 };
