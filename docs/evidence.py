@@ -8,7 +8,7 @@ import gzip
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -53,10 +53,8 @@ def settings(name: str) -> str:
         for f in found
         for strategy, c in f.comparisons.items()
     ]
-    return (
-        _table(["settings", "strategy", "accuracy in %, mean of the curve", "points gained on random (95 % CI)"], rows)
-        + "\n"
-    )
+    headings = ["settings", "strategy", "accuracy in %, mean of the curve", "points gained on random (95 % CI)"]
+    return tables.markdown(headings, rows)
 
 
 def pairs(names: str) -> str:
@@ -64,7 +62,7 @@ def pairs(names: str) -> str:
     one, other, _, *files = names.split()
     rows = [_pair(one, other, f) for name in files for f in summary(load(RESULTS / f"{name}.jsonl.gz")).findings]
     headings = ["", "seeds", one, other, "points gained over the curve (95 % CI)", "at its end"]
-    return _table(headings, [row for row in rows if row]) + "\n"
+    return tables.markdown(headings, [row for row in rows if row])
 
 
 def _pair(one: str, other: str, f: Findings) -> list[str]:
@@ -81,7 +79,7 @@ def _pair(one: str, other: str, f: Findings) -> list[str]:
 def seconds(names: str) -> str:
     """What a purchase costs: scoring the pool, here on one core, and in the paper on its A100."""
     rows = [row for name in names.split() for row in _purchases(name)]
-    return _table(["", "strategy", "draws", "seconds here", "seconds in the paper"], rows) + "\n"
+    return tables.markdown(["", "strategy", "draws", "seconds here", "seconds in the paper"], rows)
 
 
 def _purchases(name: str) -> Iterator[list[str]]:
@@ -104,15 +102,15 @@ def _points(found: Sequence[Gain]) -> list[str]:
 def _parts(f: Findings) -> Iterator[str]:
     what = "accuracy in %, its mean over the curve, and what was gained on random"
     yield f"\n**{f.group.title}**, {tables.seeds(f)}: {what}.\n"
-    yield _table(
+    yield tables.markdown(
         [*tables.headings(f, f.counts)[:-2], "mean", "gained on random (95 % CI)", "labels to random's end"],
         [[*cells[:-1], *_against_random(f, cells[0])] for cells in tables.rows(f, f.counts)],
     )
     beside = Beside(f)
     if beside.counts:
-        yield "\nBeside the paper:\n"
-        yield _table(beside.headings(), beside.rows())
-    yield "\n" + "".join(f"- {said}\n" for said in (*f.group.remarks, *beside.sentences)) + f"- {_times(f)}\n"
+        yield "Beside the paper:\n"
+        yield tables.markdown(beside.headings(), beside.rows())
+    yield "".join(f"- {said}\n" for said in (*f.group.remarks, *beside.sentences)) + f"- {_times(f)}\n"
 
 
 def _against_random(f: Findings, strategy: str) -> list[str]:
@@ -138,11 +136,6 @@ def _times(f: Findings) -> str:
     names = [name for name in f.group.strategies if name != BASELINE]
     parts = [f"{np.mean([f.seconds(name)[phase] for name in names]):.1f} s to {phase}" for phase in PHASES]
     return f"A round takes {', '.join(parts)}, in the mean of the strategies that look at the pool"
-
-
-def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [headings, ["---"] * len(headings), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def main() -> None:

@@ -88,14 +88,11 @@ def _progress(total: int) -> Iterator:
 
 def _write(path: Path, header: list[str], rows: Iterator[list]) -> None:
     """All of it or nothing: the file appears under its name when it is complete."""
-    partial = path.with_name(path.name + ".partial")
-    try:
-        with partial.open("w", newline="", encoding="utf-8") as file:
-            csv.writer(file).writerows([header])
-            csv.writer(file).writerows(rows)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    from balent.learning.records import whole
+
+    with whole(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([header])
+        csv.writer(file).writerows(rows)
 
 
 def _show(best: "Ranking") -> None:

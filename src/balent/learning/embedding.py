@@ -11,7 +11,6 @@ import io
 import itertools
 import json
 import math
-import os
 import shutil
 import zipfile
 import zlib
@@ -177,18 +176,15 @@ def _npy(array: np.ndarray) -> bytes:
 
 def _assemble(path: Path, blocks: Blocks, data: Data, said: dict[str, Any]) -> None:
     """All of it or nothing, a block in memory at a time. It has no dates: equal features, equal bytes."""
-    partial = path.with_name(path.name + ".partial")
-    with records.in_words(path):
-        with partial.open("wb") as file:
-            with zipfile.ZipFile(file, "w", allowZip64=True) as archive:
-                for part, labels in PARTS.items():
-                    _write(archive, part, blocks.read(part), len(getattr(data, part)))
-                    _write(archive, labels, [getattr(data, labels).numpy()], len(getattr(data, labels)))
-                _write(archive, "about", [np.array(json.dumps(said))])
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-        records.sync_directory(path.parent)
+    with (
+        records.in_words(path),
+        records.whole(path) as partial,
+        zipfile.ZipFile(partial, "w", allowZip64=True) as archive,
+    ):
+        for part, labels in PARTS.items():
+            _write(archive, part, blocks.read(part), len(getattr(data, part)))
+            _write(archive, labels, [getattr(data, labels).numpy()], len(getattr(data, labels)))
+        _write(archive, "about", [np.array(json.dumps(said))])
 
 
 def _write(archive: zipfile.ZipFile, name: str, blocks: Iterable[np.ndarray], rows: int | None = None) -> None:

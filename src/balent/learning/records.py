@@ -63,18 +63,29 @@ def repair(path: Path) -> str | None:
 
 def write(path: Path, content: bytes) -> None:
     """A whole file, or the one that was there before."""
+    with in_words(path), whole(path) as partial:
+        partial.write_bytes(content)
+
+
+@contextlib.contextmanager
+def whole(path: Path) -> Iterator[Path]:
+    """Where to write a file: it appears under its name when it is complete and on disk; else all is as before."""
     partial = path.with_name(path.name + ".partial")
-    with in_words(path):
-        with partial.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+    try:
+        yield partial
+        _sync(partial)
         partial.replace(path)
         sync_directory(path.parent)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def sync_directory(path: Path) -> None:
     """New names in a directory are on disk when the directory is."""
+    _sync(path)
+
+
+def _sync(path: Path) -> None:
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

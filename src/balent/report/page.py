@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from balent.learning.records import whole
 from balent.report import tables
 from balent.report.beside import Beside
 from balent.report.curves import Curve
@@ -34,12 +35,8 @@ def write_html(runs: Sequence[Run] | Summary, path: str | Path, title: str = "")
     """All of it or nothing: the page appears under its name when it is complete."""
     path = Path(path)
     text = page(runs if isinstance(runs, Summary) else summary(runs), title)
-    partial = path.with_name(path.name + ".partial")
-    try:
+    with whole(path) as partial:
         partial.write_text(text, encoding="utf-8")
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def page(s: Summary, title: str = "") -> str:
@@ -49,7 +46,7 @@ def page(s: Summary, title: str = "") -> str:
         css=_static("page.css"),
         js=_static("page.js"),
         remarks=_list("remarks", s.remarks),
-        sections="\n".join(_section(i, f, len(s.findings) == 1) for i, f in enumerate(s.findings)),
+        sections="\n".join(_section(i, b, len(s.findings) == 1) for i, b in enumerate(s.beside.values())),
         # "<" is the only character by which data could leave its element
         data=json.dumps(_data(s), separators=(",", ":"), allow_nan=False).replace("<", "\\u003c"),
     )
@@ -62,13 +59,14 @@ def _static(name: str) -> str:
 # ── words and tables ─────────────────────────────────────────────────────────────────────────────
 
 
-def _section(i: int, f: Findings, alone: bool) -> str:
+def _section(i: int, beside: Beside, alone: bool) -> str:
+    f = beside.findings
     return Template(_static("section.html")).substitute(
         i=i,
         title="What the records show" if alone else html.escape(f.group.title),
         sentences=_list("sentences", f.sentences),
         table=_table(tables.headings(f, f.counts), tables.rows(f, f.counts)),
-        paper=_paper(Beside(f)),
+        paper=_paper(beside),
         times=_table(["strategy", *PHASES, "all rounds"], _times(f)),
         settings=_settings(f),
     )

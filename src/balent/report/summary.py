@@ -21,9 +21,14 @@ class Summary:
     notes: tuple[str, ...] = ()
 
     @cached_property
+    def beside(self) -> dict[Findings, Beside]:
+        """The paper's numbers for each."""
+        return {f: Beside(f) for f in self.findings}
+
+    @cached_property
     def sentences(self) -> list[str]:
         """Each names its experiment where there are several."""
-        return [f"{self._of(f)}{said}" for f in self.findings for said in (*f.sentences, *Beside(f).sentences)]
+        return [f"{self._of(f)}{said}" for f in self.findings for said in (*f.sentences, *self.beside[f].sentences)]
 
     @cached_property
     def remarks(self) -> list[str]:
@@ -32,10 +37,9 @@ class Summary:
 
     def table(self) -> RenderableType:
         """For the terminal; the paper's numbers below, where it has any."""
-        beside = [Beside(f) for f in self.findings]
         papers = [
-            tables.plain(f"{b.findings.group.title} beside the paper", b.headings(), b.rows())
-            for b in beside
+            tables.plain(f"{f.group.title} beside the paper", b.headings(), b.rows())
+            for f, b in self.beside.items()
             if b.counts
         ]
         return Group(tables.table(self.findings), *papers)

@@ -2,13 +2,14 @@
 
 import csv
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
+from balent.learning.records import whole
 from balent.report import sentence
 from balent.report.compare import Comparison
 from balent.report.findings import Findings
@@ -36,6 +37,12 @@ def plain(title: str, names: Sequence[str], body: Sequence[Sequence[str]]) -> Ta
     for row in body:
         shown.add_row(*map(escape, row))
     return shown
+
+
+def markdown(names: Sequence[str], body: Iterable[Sequence[str]]) -> str:
+    """The same for a page of text; a bar in a cell would end it."""
+    lines = [names, ["---"] * len(names), *body]
+    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
 
 
 def seeds(f: Findings) -> str:
@@ -89,14 +96,9 @@ def saved(c: Comparison | None, above: float | None = None) -> str:
 
 def write_csv(findings: Sequence[Findings], path: Path) -> None:
     """All of it or nothing: the file appears under its name when it is complete."""
-    partial = path.with_name(path.name + ".partial")
-    try:
-        with partial.open("w", newline="", encoding="utf-8") as file:
-            csv.writer(file).writerows([COLUMNS])
-            csv.writer(file).writerows([_cell(c) for c in row] for f in findings for row in _long(f))
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with whole(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([COLUMNS])
+        csv.writer(file).writerows([_cell(c) for c in row] for f in findings for row in _long(f))
 
 
 def _long(f: Findings) -> Iterator[list]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 
 from balent.paper.studies.study import Cell, Found, Study, run, write_csv
+from balent.report import tables
 
 COLUMNS = ("verdict", "claim", "where", "paper", "ours", "study")
 LONGEST = 40  # rows that are shown; all are in the CSV
@@ -71,8 +72,7 @@ def _section(one: Found, folder: PurePath, ending: str) -> str:
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
-    lines = [columns, ["---"] * len(columns), *([shown(cell) for cell in row] for row in rows)]
-    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
+    return tables.markdown(columns, ([shown(cell) for cell in row] for row in rows))
 
 
 def shown(cell: Cell) -> str:
