@@ -5,11 +5,14 @@ trained further, and the network never notices.
 """
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from torch import Tensor, nn
 
-from balent.predictors.inputs import Batch, fitting, logits_of
+from balent.predictors.inputs import Batch, arranged, fitting, logits_of
 
 
 def frozen(model: nn.Module) -> nn.Module:
@@ -17,12 +20,13 @@ def frozen(model: nn.Module) -> nn.Module:
     return copy.deepcopy(model).eval().requires_grad_(False)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Features:
     """What a layer of a model sees of each point, as a function that pickles."""
 
     model: nn.Module
     layer: str
+    laid_out: Callable[[Any], Any] | None = None  # how the model takes images: the first batch shows
 
     def to(self, device: str) -> "Features":
         return Features(copy.deepcopy(self.model).to(device), self.layer)
@@ -33,9 +37,12 @@ class Features:
         def see(_: nn.Module, inputs: tuple[Tensor, ...], named: dict[str, Tensor]) -> None:
             seen.append([*inputs, *named.values()][0])
 
+        x = fitting(self.model, batch)
+        if self.laid_out is None:
+            self.laid_out = arranged(self.model, partial(logits_of, self.model), x)
         hook = self.model.get_submodule(self.layer).register_forward_pre_hook(see, with_kwargs=True)
         try:
-            logits_of(self.model, fitting(self.model, batch))
+            logits_of(self.model, self.laid_out(x))
         finally:
             hook.remove()
         if not seen:

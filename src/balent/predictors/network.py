@@ -22,7 +22,7 @@ from torch import Tensor, fx, nn
 from balent.predictors import dropout
 from balent.predictors.chain import Chain, Stage
 from balent.predictors.dropout import Call, Masked, controlled
-from balent.predictors.inputs import Batch, as_it_is, channels_last, copied, fitting, layout, logits_of, size, take
+from balent.predictors.inputs import Batch, arranged, as_it_is, copied, fitting, logits_of, size, take
 from balent.predictors.last_layer import frozen
 from balent.predictors.masks import Masks
 from balent.types import Indices
@@ -83,11 +83,8 @@ class Network:
         self._switch_on(batch)
         few = take(batch, slice(0, 2))
         plain = Plain(self.module, self._axes(few))
-        self._laid_out = layout(lambda x: plain(x, TRIAL, None), few)
+        self._laid_out = arranged(self.module, lambda x: plain(x, TRIAL, None), few)
         few = self._laid_out(few)
-        for part in self.module.modules():
-            if isinstance(part, nn.Conv2d) and self._laid_out is channels_last:
-                part.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         expected = plain(few, TRIAL, None)
         _check_output(expected, size(few))
         if _differ(plain(few, TRIAL, None), expected):
