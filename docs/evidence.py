@@ -12,9 +12,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
+from evidence_figure import write_gains
 
 from balent.paper.results import acquisition_seconds
-from balent.report import load, summary, tables, write_plot
+from balent.report import load, summary, tables
 from balent.report.beside import Beside
 from balent.report.compare import Gain, gains
 from balent.report.curves import labels_needed, rising
@@ -40,9 +41,9 @@ def shown(name: str) -> str:
     """What the records of one file show: tables, sentences, a figure."""
     runs = load(RESULTS / f"{name}.jsonl.gz")
     FIGURES.mkdir(exist_ok=True)
-    write_plot(runs, FIGURES / f"{name}.png")
-    parts = [part for f in summary(runs).findings for part in _parts(f)]
-    return "\n".join([*parts, f"![Learning curves](evidence/{name}.png)", ""])
+    [f] = summary(runs).findings
+    write_gains(f, FIGURES / f"{name}.png")
+    return "\n".join([*_parts(f), f"![What each strategy gained on random](evidence/{name}.png)", ""])
 
 
 def settings(name: str) -> str:

@@ -1,0 +1,53 @@
+"""The figure of evidence.md: what each strategy gains on random, along the curve and in the mean of it."""
+
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.figure import Figure
+
+from balent.report.compare import Gain
+from balent.report.findings import Findings
+from balent.report.load import BASELINE
+from balent.report.look import look
+
+STYLE: dict[Any, Any] = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
+
+
+def write_gains(f: Findings, path: Path) -> None:
+    """Left: points gained with so many labels, mean of the seeds. Right: over the curve, with 95 % intervals."""
+    found = {name: _gain(f, name) for name in f.curves if name != BASELINE}
+    order = sorted(found, key=lambda name: found[name].gain)
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(9, 1.4 + 0.22 * len(order)), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        for place, name in enumerate(order):
+            colour, dashes = look(list(f.curves))[name]
+            _draw_curve(left, f, name, colour, (0, dashes) if dashes else "-")
+            _draw_interval(right, place, found[name], colour, (0, dashes) if dashes else "-")
+        for panel, draw in ((left, left.axhline), (right, right.axvline)):
+            draw(0, color="black", linewidth=0.8)
+            panel.grid(alpha=0.25, linewidth=0.5)
+        left.set(xlabel="labels", ylabel="points gained on random")
+        right.set(xlabel="points gained on random, mean of the curve", yticks=range(len(order)), yticklabels=order)
+        figure.savefig(path, dpi=120)
+
+
+def _gain(f: Findings, name: str) -> Gain:
+    """Over the curve; without an interval where there is one seed."""
+    if f.comparisons[name].gains:
+        return f.comparisons[name].gains[0]
+    gain = f.area(name)[0] - f.area(BASELINE)[0]
+    return Gain(gain, np.nan, np.nan)
+
+
+def _draw_curve(panel: Any, f: Findings, name: str, colour: str, dashes: Any) -> None:
+    curve, other = f.curves[name]["accuracy"], f.curves[BASELINE]["accuracy"]
+    gained = 100 * (curve.mean - np.interp(curve.labels, other.labels, other.mean))
+    panel.plot(curve.labels, gained, color=colour, linewidth=1.3, linestyle=dashes)
+
+
+def _draw_interval(panel: Any, place: int, found: Gain, colour: str, dashes: Any) -> None:
+    panel.plot([100 * found.low, 100 * found.high], [place, place], color=colour, linewidth=1.5, linestyle=dashes)
+    panel.plot([100 * found.gain], [place], "o", color=colour, markersize=5)
