@@ -52,7 +52,7 @@ def test_asked_points_are_not_asked_again_told_or_not():
 
 def test_the_best_of_what_is_left_are_asked():
     """The same functions over the whole pool, told points left out, give the same order."""
-    driven = learner(strategy="bald")
+    driven = learner(strategy="bald", masks="shared")
     rounds(driven, 2)
     scores = balent.MEASURES["bald"](driven.sampled().moments(X, torch.arange(40)))
     scores[[*driven.told]] = -1
@@ -64,9 +64,39 @@ def test_the_best_of_what_is_left_are_asked():
 def test_masks_per_point_belong_to_positions_in_the_whole_pool():
     driven = learner(strategy="bald", masks="per-point")
     rounds(driven, 2)
-    scores = balent.MEASURES["bald"](driven.sampled().moments(X, torch.arange(40)))
+    scores = balent.MEASURES["bald"](driven.sampled("per-point").moments(X, torch.arange(40)))
     scores[[*driven.told]] = -1
     assert driven.ask(5).indices.tolist() == scores.argsort(descending=True)[:5].tolist()
+
+
+@pytest.mark.parametrize(
+    ("settings", "per_point"),
+    [
+        ({}, True),
+        ({"masks": "shared"}, False),
+        ({"strategy": "badge"}, True),
+        ({"strategy": "jitter:balentacq"}, False),  # brings noise of its own
+        ({"strategy": "jitter:balentacq", "masks": "per-point"}, True),
+        ({"strategy": "batch_bald", "masks": "per-point"}, False),  # needs functions of the whole pool
+    ],
+)
+def test_masks_are_per_point_where_the_strategy_allows_it(settings, per_point):
+    """So copies of a point are not bought together: docs/evidence.md."""
+    driven = learner(**settings)
+    rounds(driven, 1)
+    assert driven.sampled(driven.masks).masks.per_point == per_point
+    assert not driven.sampled().masks.per_point  # functions that can be evaluated anywhere
+
+
+def test_a_predictor_whose_draws_are_functions_shares_them():
+    made = balent.Ensemble(lambda: seeded(network), members=2, epochs=2)
+    driven = balent.Learner(made, X, draws=2)
+    assert len(rounds(driven, 2)) == 2
+
+
+def test_masks_that_there_are_not_are_refused_at_once():
+    with pytest.raises(ValueError, match="masks must be one of auto, shared, per-point, but is 'own'"):
+        learner(masks="own")
 
 
 @pytest.mark.parametrize("strategy", ["random", "power_bald", "jitter:balentacq", balent.Race(balent.MEASURES["bald"])])

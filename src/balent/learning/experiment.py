@@ -61,7 +61,7 @@ class Experiment:
     augment: str = ""  # of AUGMENTATIONS
     backbone: str = ""  # for networks that have one: a name, or a file of weights
     draws: int | str = 100  # functions that score the pool; "analytic" for none, "auto" for more where undecided
-    masks: str = "shared"
+    masks: str = "auto"  # per point where predictor and strategy allow it
     evaluation_draws: int = 100  # functions that predict the test set
     start: int = 20  # labels to begin with
     start_set: str = "balanced"
@@ -275,7 +275,7 @@ class Rounds:
         if len(picks.indices) == 0:
             return {"epistemic": None, "aleatoric": None}
         at = torch.as_tensor(picks.indices)
-        m = self.learner.sampled().moments(self.learner.pool[at], at)
+        m = self.learner.sampled(self.learner.masks).moments(self.learner.pool[at], at)
         return {"epistemic": float(bald(m).mean()), "aleatoric": float(m.entropy.mean())}
 
     def _pictures(self, picks: Picks) -> dict[str, list[str]]:

@@ -28,8 +28,10 @@ from balent.learning.remaining import Remaining, remaining
 from balent.learning.seeds import seed_of
 from balent.strategies import JOINT
 from balent.strategies import strategy as named
+from balent.strategies.jitter import Jitter
 from balent.types import Picks, Sampled, Strategy
 
+MASKS = ("auto", "shared", "per-point")
 AUTO = 500  # draws among which draws="auto" chooses
 NUMBERS = {math.inf: "inf", -math.inf: "-inf"}  # JSON has no infinity
 
@@ -41,8 +43,9 @@ class Learner:
     """A predictor, a pool, and what is told of its labels. `directory=None` keeps it in memory.
 
     `start` decides what is asked before a model can be trained (labels of two classes): "random" points, or a list of
-    positions. `masks` are shared for strategies that need functions of the whole pool (batch_bald, core_mse). `say` is
-    called with what a person should know; by default it is a warning.
+    positions. `masks` are per point where predictor and strategy allow it, so that copies are not bought together, or
+    as said; strategies that need functions of the whole pool (batch_bald, core_mse) share them always. `say` is called
+    with what a person should know; by default it is a warning.
     """
 
     def __init__(
@@ -54,7 +57,7 @@ class Learner:
         seed: int = 0,
         directory: str | os.PathLike[str] | None = None,
         draws: int | str = 100,
-        masks: str = "shared",
+        masks: str = "auto",
         start: Literal["random"] | Sequence[int] = "random",
         say: Say = warnings.warn,
     ) -> None:
@@ -63,10 +66,10 @@ class Learner:
             raise TypeError("a Learner asks by position, so its pool must have a length and positions, not be a stream")
         self.predictor, self.pool, self.seed, self.say = predictor, found, seed, say
         self.strategy: Strategy = named(strategy) if isinstance(strategy, str) else strategy
-        self.draws, self.masks = draws, masks
+        self.draws, self.masks = draws, _masks(masks, predictor, self.strategy)
         self.start = start if isinstance(start, str) else _positions(start, len(found))
         self._fitted: dict[int, int] | None = None  # the labels of the last fit
-        self._sampled: tuple[int, Sampled] | None = None
+        self._sampled: tuple[tuple[int, str], Sampled] | None = None
         self._open = contextlib.ExitStack()
         self._events: list[Event] = []
         self.directory = None if directory is None else Path(directory)
@@ -137,15 +140,14 @@ class Learner:
                 checkpoint.save(self.directory / "checkpoint.safetensors", self.predictor, events=len(self._events))
             self._fit(self.labels)
 
-    def sampled(self) -> Sampled:
-        """Functions drawn from the posterior given everything told: those that `ask` scores with."""
+    def sampled(self, masks: str = "shared") -> Sampled:
+        """Functions drawn from the posterior given everything told; `ask` scores with those of `self.masks`."""
         self.fit()
-        told = len(self.labels.told)
-        if self._sampled is None or self._sampled[0] != told:
+        key = (len(self.labels.told), masks)
+        if self._sampled is None or self._sampled[0] != key:
             n = AUTO if self.draws == "auto" else self.draws
-            masks = "shared" if isinstance(self.strategy, JOINT) else self.masks
-            drawn = self.predictor.sample(n, seed=seed_of(self.seed, "draws", told), masks=masks)
-            self._sampled = (told, drawn)
+            drawn = self.predictor.sample(n, seed=seed_of(self.seed, "draws", key[0]), masks=masks)
+            self._sampled = (key, drawn)
         return self._sampled[1]
 
     def close(self) -> None:
@@ -209,7 +211,7 @@ class Learner:
         return Picks(torch.tensor(chosen), torch.zeros(len(chosen), dtype=torch.float64))
 
     def _best(self, left: list[int], k: int) -> Picks:
-        points, sampled, positions = remaining(self.pool, left, self.sampled())
+        points, sampled, positions = remaining(self.pool, left, self.sampled(self.masks))
         seed = seed_of(self.seed, "strategy", self.labels.asked)
         auto = "auto" if self.draws == "auto" else None
         picks = acquire(sampled, points, k, self.strategy, seed=seed, draws=auto, labelled=self._labelled())
@@ -259,6 +261,16 @@ def _whole(values: Any, what: str) -> list[int]:
     if array.size and (array.ndim != 1 or array.dtype.kind not in "iu"):
         raise TypeError(f"{what} must be whole numbers on one axis, but are {array.dtype} of shape {array.shape}")
     return [int(value) for value in array]
+
+
+def _masks(asked: str, predictor: Any, strategy: Strategy) -> str:
+    """Per point where predictor and strategy allow it, unless asked otherwise. Jitter brings noise of its own."""
+    if asked not in MASKS:
+        raise ValueError(f"masks must be one of {', '.join(MASKS)}, but is {asked!r}")
+    if isinstance(strategy, JOINT):
+        return "shared"
+    best = "per-point" if getattr(predictor, "per_point", False) and not isinstance(strategy, Jitter) else "shared"
+    return best if asked == "auto" else asked
 
 
 def _positions(indices: Any, pool: int) -> list[int]:

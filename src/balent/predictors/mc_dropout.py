@@ -35,6 +35,8 @@ class MCDropout:
     names the layer whose inputs are the features of a point; without it, the last linear layer.
     """
 
+    per_point = True  # it knows masks for each point
+
     def __init__(
         self,
         model: nn.Module,
