@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch.testing import assert_close
 
 from balent.kernels import hashing
-from balent.kernels.layers import Thinned
+from balent.kernels.layers import MaskedLinear
 from balent.predictors.masks import Masks
 from examples import normal
 
@@ -21,7 +21,7 @@ def example(units, width, dtype=torch.float32):
 
 
 def thinned(x, weight, bias, keys, p):
-    return Thinned(weight, bias, p)(x, keys)
+    return MaskedLinear(weight, bias, p)(x, keys)
 
 
 def draw_by_draw(x, weight, bias, keys, p):

@@ -47,7 +47,7 @@ class Convolved:
 
 
 @dataclass(frozen=True, eq=False)
-class Thinned:
+class MaskedLinear:
     """A linear map behind a dropout whose masks differ by point."""
 
     weight: Tensor  # [out, units]

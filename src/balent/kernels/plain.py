@@ -9,7 +9,7 @@ from torch import Tensor
 from balent.kernels import hashing
 
 if TYPE_CHECKING:
-    from balent.kernels.layers import Convolved, Thinned
+    from balent.kernels.layers import Convolved, MaskedLinear
 
 BLOCK = 1 << 22  # elements at a time: 32 MB a temporary
 CONVOLVED = 16  # points at a time
@@ -66,7 +66,7 @@ def _pooled(layer: "Convolved", images: Tensor, kept: Tensor) -> Tensor:
     return F.max_pool2d(sums.flatten(0, 1), layer.pool).unflatten(0, sums.shape[:2]) + layer.bias[:, None, None]
 
 
-def thinned(layer: "Thinned", x: Tensor, keys: Tensor) -> Tensor:
+def thinned(layer: "MaskedLinear", x: Tensor, keys: Tensor) -> Tensor:
     """All draws of a linear map behind a dropout with a key for each draw and point: [points, draws, out]."""
     kept = hashing.kept(keys.t(), x.shape[1], layer.p).to(x.device, x.dtype)
     return F.linear(x[:, None] * kept, layer.weight, layer.bias)

@@ -137,9 +137,9 @@ class Chain:
         return z[0] if len(z) == 1 else torch.cat(z)
 
     @cached_property
-    def _linear(self) -> layers.Thinned:
+    def _linear(self) -> layers.MaskedLinear:
         [first, *_] = self.stages
-        return layers.Thinned(first.linear.weight * first.gain, _bias(first.linear), first.p)
+        return layers.MaskedLinear(first.linear.weight * first.gain, _bias(first.linear), first.p)
 
     def _convolved(self, x: Tensor, masks: Masks, positions: Indices | None) -> Tensor:
         """The first two stages together, then the others."""
