@@ -18,7 +18,7 @@ from balent.learning.pool import as_pool
 from balent.learning.remaining import remaining
 from balent.measures import bald
 from balent.strategies import BatchBALD, strategy
-from balent.strategies.batch_bald import FEWEST
+from balent.strategies.batch_bald import FEWEST, in_proportion
 from balent.strategies.configurations import Configurations, thinned, threshold
 from examples import f64, normal, probabilities
 
@@ -439,3 +439,26 @@ def test_draws_that_are_no_distributions_are_refused_with_their_point(name):
     p[17, 2] *= 2
     with pytest.raises(ValueError, match=r"probabilities must sum to 1 .* \(at point 17, draw 2\)"):
         balent.select(p, name, k=3)
+
+
+# ── more picks than draws can tell apart ─────────────────────────────────────────────────────────
+
+
+def test_once_the_draws_tell_no_more_the_rest_is_drawn_in_proportion_to_bald():
+    """Three draws tell log 3 nats, which a few picks do. Each seed then draws others, never a point twice."""
+    p = probabilities(300, 3, 4, seed=5)
+    one, other = (pick(p, 40, seed, samples=16) for seed in (0, 1))
+    told = int((one.scores > 0).sum())
+    assert 2 < told < 20
+    assert float(one.scores.sum()) > 0.9 * math.log(3)
+    assert (one.scores[told:] == 0).all()
+    assert len(set(one.indices.tolist())) == 40
+    assert one.indices[told:].tolist() != other.indices[told:].tolist()
+
+
+def test_points_are_drawn_in_proportion_to_their_gain():
+    """Gains 1, 2, 3 and a point that is taken: 6,000 first picks, chi-square of 2 degrees below its 99.9 % point."""
+    gains, source = f64([1, 2, 3, 99]), generator()
+    first = torch.tensor([in_proportion(gains, [3], 2, source)[0] for _ in range(6000)])
+    seen, expected = torch.bincount(first, minlength=3), torch.tensor([1000.0, 2000.0, 3000.0])
+    assert float(((seen - expected) ** 2 / expected).sum()) < 13.8

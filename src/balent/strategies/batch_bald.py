@@ -8,9 +8,11 @@ at first its BALD, bounds its next one from above. Points are tried in the order
 can beat the best (Minoux, 1978), so most are never looked at after the first pass. Where configurations of labels are
 many, merged ones give a closer bound at a small part of the cost.
 
-M draws tell log M nats at most. As the gains add up to that, what is left is noise of the draws: draw more.
+M draws tell log M nats at most. As the gains add up to that, what is left is noise of the draws, and no bound rules
+anybody out: from there on points are drawn in proportion to their BALD, as PowerBALD does. More draws tell more.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +26,7 @@ from balent.strategies.blocks import blocks
 from balent.strategies.configurations import Configurations
 from balent.types import Batches, Draws, Indices, Picks, Pool, Sampled
 
+SATURATED = 0.95  # of what draws can tell
 FEWEST, MOST = 32, 256  # candidates that are tried together
 TOGETHER = 1 << 20  # configurations times classes of candidates that are tried together
 CHEAPER = 4  # times as many configurations as merged ones make it worth while to ask these first
@@ -56,11 +59,12 @@ class BatchBALD:
     that are likely and a sample of the rest (unbiased for a given batch; the best of many estimates is a little too
     high). `memory`: bytes for configurations and for draws of candidates; less of it means fewer of both, `plan` says
     how many. From where configurations are sampled, bounds hold up to the error of that: a pick may miss one that is
-    better by as little.
+    better by as little. Then too, once the batch tells 95 % of what M draws can tell, log M, the rest of it is drawn in
+    proportion to BALD, with scores of 0.
 
     Needs functions shared by the pool (masks="shared") and a pool that can be read again. Time: one pass over the pool
     for BALD, then 2·samples·M·C operations a candidate tried, some dozens a pick where points differ. Memory:
-    `memory`, and 16 bytes a point. Random: only the sample of configurations.
+    `memory`, and 24 bytes a point. Random: the sample of configurations, and what is drawn in the end.
     """
 
     samples: int = 4096
@@ -95,17 +99,19 @@ draws of up to 16,777 candidates in memory
         _, draws, classes = one.shape
         plan = self.plan(k, draws, classes)
         shelf, labels = Shelf(sampled, pool, classes, plan.kept), Configurations.before_any(draws, one.dtype)
-        bounds = single_gains(sampled, pool)
+        alone = single_gains(sampled, pool)
+        bounds = alone.clone()
         indices: list[int] = []
         gains: list[float] = []
-        while len(indices) < k:
+        while len(indices) < k and (len(gains) < plan.exact or sum(gains) <= SATURATED * math.log(draws)):
             if indices:
                 labels = labels.extended(shelf[torch.tensor(indices[-1:])][0], plan.samples, generator)
             point, gain = best(bounds, labels, shelf)
             bounds[point] = -torch.inf  # never again
             indices.append(point)
             gains.append(gain)
-        return Picks(torch.tensor(indices), torch.tensor(gains, dtype=torch.float64))
+        rest = in_proportion(alone, indices, k - len(indices), generator)
+        return Picks(torch.tensor([*indices, *rest]), torch.tensor([*gains, *[0.0] * len(rest)], dtype=torch.float64))
 
 
 def single_gains(sampled: Sampled, pool: Any) -> Tensor:
@@ -115,6 +121,14 @@ def single_gains(sampled: Sampled, pool: Any) -> Tensor:
         found[positions] = bald(sampled.moments(batch, positions)).cpu()
     checks.no_nan(found, torch.arange(len(found)))
     return found
+
+
+def in_proportion(gains: Tensor, taken: list[int], k: int, generator: Generator) -> list[int]:
+    """k of the other points, one after the other with probability ∝ gain: the largest of log gain + Gumbel noise."""
+    noise = -torch.rand(len(gains), generator=generator, dtype=torch.float64).log_().neg_().log_()
+    order = gains.clamp(min=torch.finfo(gains.dtype).tiny).log() + noise
+    order[taken] = -torch.inf
+    return order.topk(k).indices.tolist()
 
 
 def best(bounds: Tensor, labels: Configurations, shelf: "Shelf") -> tuple[int, float]:
