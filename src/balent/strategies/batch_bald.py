@@ -68,7 +68,7 @@ class BatchBALD:
     """
 
     samples: int = 4096
-    memory: int = 1 << 28
+    memory: int = 1 << 30
 
     def __post_init__(self) -> None:
         if self.samples < 1:
@@ -79,7 +79,7 @@ class BatchBALD:
 
         >>> print(BatchBALD().plan(10, draws=100, classes=10))
         exact for the first 4 of 10 picks, then 4,096 configurations of labels, the likely and a sample; \
-draws of up to 16,777 candidates in memory
+draws of up to 67,108 candidates in memory
         """
         each, candidate = NUMBER * (3 * draws + 4 * classes), NUMBER * draws * classes
         samples, kept = min(self.samples, self.memory // 2 // each), self.memory // 2 // candidate
