@@ -37,11 +37,12 @@ def pack(name: str, runs: Sequence[str]) -> None:
     (RESULTS / f"{name}.jsonl.gz").write_bytes(gzip.compress(content, 9, mtime=0))
 
 
-def shown(name: str) -> str:
-    """What the records of one file show: tables, sentences, a figure."""
+def shown(words: str) -> str:
+    """What the records of one file show: tables (NAME at 100 200: with so many labels), sentences, a figure."""
+    name, *counts = words.replace(" at ", " ").split()
     runs = load(RESULTS / f"{name}.jsonl.gz")
     FIGURES.mkdir(exist_ok=True)
-    [f] = summary(runs).findings
+    [f] = summary(runs, at=[int(n) for n in counts]).findings
     write_gains(f, FIGURES / f"{name}.png")
     return "\n".join([*_parts(f), f"![What each strategy gained on random](evidence/{name}.png)", ""])
 

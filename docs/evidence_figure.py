@@ -43,9 +43,10 @@ def _gain(f: Findings, name: str) -> Gain:
 
 
 def _draw_curve(panel: Any, f: Findings, name: str, colour: str, dashes: Any) -> None:
-    curve, other = f.curves[name]["accuracy"], f.curves[BASELINE]["accuracy"]
-    gained = 100 * (curve.mean - np.interp(curve.labels, other.labels, other.mean))
-    panel.plot(curve.labels, gained, color=colour, linewidth=1.3, linestyle=dashes)
+    labels, partner = f.curves[name]["accuracy"].labels, {run.seed: run for run in f.group.strategies[BASELINE]}
+    pairs = [(run, partner[run.seed]) for run in f.group.strategies[name] if run.seed in partner]
+    gained = [np.interp(labels, *run.accuracies) - np.interp(labels, *other.accuracies) for run, other in pairs]
+    panel.plot(labels, 100 * np.mean(gained, 0), color=colour, linewidth=1.3, linestyle=dashes)
 
 
 def _draw_interval(panel: Any, place: int, found: Gain, colour: str, dashes: Any) -> None:
