@@ -17,7 +17,7 @@ from evidence_figure import write_gains
 from balent.paper.results import acquisition_seconds
 from balent.report import load, summary, tables
 from balent.report.beside import Beside
-from balent.report.compare import Gain, gains
+from balent.report.compare import Gain, gains, paired
 from balent.report.curves import labels_needed, rising
 from balent.report.findings import PHASES, Findings
 from balent.report.load import BASELINE
@@ -72,8 +72,7 @@ def _pair(one: str, other: str, f: Findings) -> list[str]:
     runs = f.group.strategies
     if not {one, other} <= runs.keys():
         return []
-    partner = {run.seed: run for run in runs[other]}
-    both = [(run, partner[run.seed]) for run in runs[one] if run.seed in partner]
+    both = paired(runs[one], runs[other])
     areas = [tables.plus_minus(*f.area(name)) for name in (one, other)]
     return [f.group.title, str(len(both)), *areas, *_points(gains(both))]
 

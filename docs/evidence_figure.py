@@ -7,7 +7,7 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
-from balent.report.compare import Gain
+from balent.report.compare import Gain, paired
 from balent.report.findings import Findings
 from balent.report.load import BASELINE
 from balent.report.look import look
@@ -20,7 +20,7 @@ def write_gains(f: Findings, path: Path) -> None:
     found = {name: _gain(f, name) for name in f.curves if name != BASELINE}
     order = sorted(found, key=lambda name: found[name].gain)
     with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(9, 1.4 + 0.22 * len(order)), layout="constrained")
+        figure = Figure(figsize=(9, max(2.6, 1.4 + 0.22 * len(order))), layout="constrained")
         left, right = figure.subplots(1, 2)
         for place, name in enumerate(order):
             colour, dashes = look(list(f.curves))[name]
@@ -38,15 +38,21 @@ def _gain(f: Findings, name: str) -> Gain:
     """Over the curve; without an interval where there is one seed."""
     if f.comparisons[name].gains:
         return f.comparisons[name].gains[0]
-    gain = f.area(name)[0] - f.area(BASELINE)[0]
-    return Gain(gain, np.nan, np.nan)
+    labels, gained = _gained(f, name)
+    return Gain(float(np.trapezoid(gained, labels) / (labels[-1] - labels[0])), np.nan, np.nan)
+
+
+def _gained(f: Findings, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Label counts, and the accuracy gained on random's run of the same seed, in the mean of the seeds."""
+    labels, runs = f.curves[name]["accuracy"].labels, f.group.strategies
+    pairs = paired(runs[name], runs[BASELINE])
+    each = [np.interp(labels, *run.accuracies) - np.interp(labels, *other.accuracies) for run, other in pairs]
+    return labels, np.mean(each, 0)
 
 
 def _draw_curve(panel: Any, f: Findings, name: str, colour: str, dashes: Any) -> None:
-    labels, partner = f.curves[name]["accuracy"].labels, {run.seed: run for run in f.group.strategies[BASELINE]}
-    pairs = [(run, partner[run.seed]) for run in f.group.strategies[name] if run.seed in partner]
-    gained = [np.interp(labels, *run.accuracies) - np.interp(labels, *other.accuracies) for run, other in pairs]
-    panel.plot(labels, 100 * np.mean(gained, 0), color=colour, linewidth=1.3, linestyle=dashes)
+    labels, gained = _gained(f, name)
+    panel.plot(labels, 100 * gained, color=colour, linewidth=1.3, linestyle=dashes)
 
 
 def _draw_interval(panel: Any, place: int, found: Gain, colour: str, dashes: Any) -> None:

@@ -36,7 +36,7 @@ def append(path: Path, record: Record) -> None:
                     os.truncate(path, before)
                 raise
         if new:
-            sync_directory(path.parent)
+            sync(path.parent)
 
 
 def read(path: Path) -> list[Record]:
@@ -73,19 +73,15 @@ def whole(path: Path) -> Iterator[Path]:
     partial = path.with_name(path.name + ".partial")
     try:
         yield partial
-        _sync(partial)
+        sync(partial)
         partial.replace(path)
-        sync_directory(path.parent)
+        sync(path.parent)
     finally:
         partial.unlink(missing_ok=True)
 
 
-def sync_directory(path: Path) -> None:
-    """New names in a directory are on disk when the directory is."""
-    _sync(path)
-
-
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """On disk when this returns: a file, or the names in a directory."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -106,8 +106,7 @@ def versus(name: str, runs: Sequence[Run], baseline: Sequence[Run]) -> Compariso
 
     The lower level errs on the side of the strategy, and the sentence names both.
     """
-    partner = {run.seed: run for run in baseline}
-    pairs = [(run, partner[run.seed]) for run in runs if run.seed in partner]
+    pairs = paired(runs, baseline)
     goal = level(baseline)
     found = Comparison(name, len(pairs), gains=gains(pairs))
     if not pairs or goal is None:
@@ -125,6 +124,12 @@ def versus(name: str, runs: Sequence[Run], baseline: Sequence[Run]) -> Compariso
         return found
     low, high = interval(logs)
     return replace(found, low=1 - float(np.exp(high)), high=1 - float(np.exp(low)))
+
+
+def paired(runs: Sequence[Run], others: Sequence[Run]) -> list[tuple[Run, Run]]:
+    """Runs of one seed, which share start set and first weights."""
+    partner = {run.seed: run for run in others}
+    return [(run, partner[run.seed]) for run in runs if run.seed in partner]
 
 
 def gains(pairs: Sequence[tuple[Run, Run]]) -> tuple[Gain, ...]:
