@@ -6,7 +6,9 @@ digits three times over, the same with a little noise on every copy, and the dig
   top        the k best
   threshold  down the ranking, past whatever is nearer than 0.2 of the typical distance to a point picked or labelled
   seeding    k-means++ from the best one on, squared distances weighted by rank; not told what is labelled
-  farthest   farthest first from all that is picked or labelled: `diverse:balentacq` as it is; and of 4·K, of 30·K
+  farthest   farthest first from all that is picked or labelled (greedy k-centre)
+  stands     what stands for most others, beside all that is picked or labelled (greedy facility location):
+             `diverse:balentacq` as it is; and of 4·K, of 30·K
 
 beside random, badge and core_set, which ignore the measure. Printed: the share of picks that are copies of a
 point picked or labelled before, accuracy with 60 and with 120 labels, and its mean over all rounds; means over seeds,
@@ -28,6 +30,7 @@ from balent.learning.datasets import Data, load
 from balent.measures import balentacq
 from balent.paper.experiments import mlp
 from balent.strategies import strategy
+from balent.strategies.cover import Cover
 from balent.strategies.distances import Embedded, Points, nearest, squared
 from balent.strategies.diverse import typical
 from balent.strategies.embedding import of_labelled
@@ -64,6 +67,15 @@ def seeding(points: Points, known: Points | None, k: int, generator: Generator) 
     return seeds(Embedded(rows, None, points.norms), k, 0, generator=generator, weights=weights)[0].tolist()
 
 
+def farthest(points: Points, known: Points | None, k: int, generator: Generator) -> list[int]:
+    cover = Cover(points)
+    if known is not None:
+        cover.begin(known)
+    while len(cover.chosen) < k:
+        cover.choose(cover.farthest())
+    return cover.chosen
+
+
 @dataclass(frozen=True)
 class Among:
     """A way to choose among the best."""
@@ -72,7 +84,7 @@ class Among:
     labelled: Any = field(default=None, repr=False, compare=False)
 
     def __call__(self, sampled: Any, pool: Any, k: int, *, generator: Generator) -> Picks:
-        found = shortlist(sampled, pool, k, TIMES, balentacq)
+        found = shortlist(sampled, pool, k, TIMES * k, balentacq)
         known = None if self.labelled is None else of_labelled(sampled, self.labelled)
         rows = torch.tensor(sorted(self.way(found.points, known, k, generator)))
         return Picks(found.positions[rows], found.scores[rows])
@@ -82,7 +94,8 @@ WAYS: dict[str, Strategy] = {
     "top": TopK(balentacq),
     "threshold": Among(threshold),
     "seeding": Among(seeding),
-    "farthest": Diverse(balentacq, times=TIMES),
+    "farthest": Among(farthest),
+    "stands": Diverse(balentacq, times=TIMES),
     "  of 4·K": Diverse(balentacq, times=4),
     "  of 30·K": Diverse(balentacq, times=30),
     "random": strategy("random"),
@@ -96,7 +109,7 @@ def learnt(data: Data, chosen: Strategy, copies: int, noise: float, seed: int) -
     x, y = torch.cat([data.x_train] * copies), data.y_train.repeat(copies)
     x = x + noise * torch.randn(x.shape, generator=Generator().manual_seed(100 + seed))
     torch.manual_seed(seed)
-    learner = Learner(MCDropout(mlp(data), epochs=EPOCHS), x, chosen, seed=seed, draws=DRAWS)
+    learner = Learner(MCDropout(mlp(data), epochs=EPOCHS), x, chosen, seed=seed, draws=DRAWS, masks="shared")
     accuracy, repeated, points = [], 0, len(data.y_train)
     while len(learner.told) < TOTAL:
         before = {i % points for i in learner.told}
@@ -115,6 +128,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--data", default="digits", help="a name of `balent list`, or an .npz")
+    parser.add_argument("--only", default=",".join(name.strip() for name in WAYS), help="some of the ways, with commas")
     given = parser.parse_args()
     seeds_of = range(given.seeds)
     torch.set_num_threads(1)  # networks so small are no faster with more
@@ -125,6 +139,8 @@ def main() -> None:
             continue
         print(f"{pool:14s} copies     60    120   mean    +-", flush=True)
         for name, chosen in WAYS.items():
+            if name.strip() not in given.only.split(","):
+                continue
             shares, curves = zip(*(learnt(data, chosen, copies, noise, seed) for seed in seeds_of), strict=True)
             at_60, at_120 = (statistics.mean(curve[round(n / K) - 1] for curve in curves) for n in (60, 120))
             means = [statistics.mean(curve) for curve in curves]

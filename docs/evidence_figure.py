@@ -1,5 +1,6 @@
-"""The figure of evidence.md: what each strategy gains on random, along the curve and in the mean of it."""
+"""The figures of evidence.md: what each strategy gains on random, and what it gains under which noise."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from matplotlib.figure import Figure
 from balent.report.compare import Gain, paired
 from balent.report.findings import Findings
 from balent.report.load import BASELINE
-from balent.report.look import look
+from balent.report.look import COLOURS, look
 
 STYLE: dict[Any, Any] = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
 
@@ -58,3 +59,38 @@ def _draw_curve(panel: Any, f: Findings, name: str, colour: str, dashes: Any) ->
 def _draw_interval(panel: Any, place: int, found: Gain, colour: str, dashes: Any) -> None:
     panel.plot([100 * found.low, 100 * found.high], [place, place], color=colour, linewidth=1.5, linestyle=dashes)
     panel.plot([100 * found.gain], [place], "o", color=colour, markersize=5)
+
+
+def write_settings(found: Sequence[Findings], path: Path) -> None:
+    """A panel for each pool, a row for each strategy under each noise: points gained on random over the curve."""
+    pools: dict[str, dict[str, Gain]] = {}
+    for f in found:
+        pools.setdefault(_setting(f, "data"), {}).update((_noise(f, name), _gain(f, name)) for name in f.comparisons)
+    rows = sorted({row for gained in pools.values() for row in gained}, reverse=True)
+    kinds = dict(zip(sorted({_kind(row) for row in rows}), COLOURS, strict=False))
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(9, (len(pools) + 1) // 2 * (0.8 + 0.19 * len(rows))), layout="constrained")
+        panels = figure.subplots(-(-len(pools) // 2), 2, sharey=True, sharex="row", squeeze=False).flat
+        for panel, (pool, gained) in zip(panels, pools.items(), strict=False):
+            for name, gain in gained.items():
+                _draw_interval(panel, rows.index(name), gain, kinds[_kind(name)], "-")
+            panel.axvline(0, color="black", linewidth=0.8)
+            panel.grid(alpha=0.25, linewidth=0.5)
+            panel.set(title=pool, xlabel="points gained on random, mean of the curve")
+            panel.set(yticks=range(len(rows)), yticklabels=rows)
+        figure.savefig(path, dpi=120)
+
+
+def _setting(f: Findings, key: str) -> str:
+    return str(next(iter(f.group.strategies.values()))[0].settings[key])
+
+
+def _noise(f: Findings, strategy: str) -> str:
+    """A strategy, and where its noise comes from; numbers so that rows sort."""
+    draws = _setting(f, "draws")
+    return f"{strategy}, masks {_setting(f, 'masks')}, {draws:>3}{' draws' if draws.isdigit() else ''}"
+
+
+def _kind(row: str) -> str:
+    """Rows of one colour: all but the number of draws."""
+    return row.rpartition(",")[0]

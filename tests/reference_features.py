@@ -52,6 +52,19 @@ def farthest_first(points, k, labelled=None):
     return chosen, [math.sqrt(d) for d in distances]
 
 
+def facilities(points, k, labelled=None):
+    """Greedy facility location from the first point on: k - 1 times the first of those that lower the sum most."""
+    apart = squared_distances(points, points)
+    cost, chosen = apart[0], [0]
+    if labelled is not None:
+        cost = torch.minimum(cost, squared_distances(points, labelled).min(1).values)
+    while len(chosen) < k:
+        saved = (cost - apart).clamp_min(0).sum(1)
+        chosen.append(farthest(saved, chosen))
+        cost = torch.minimum(cost, apart[chosen[-1]])
+    return chosen
+
+
 def farthest(distances, chosen):
     """The first of the largest that is not chosen yet."""
     return max((i for i in range(len(distances)) if i not in chosen), key=lambda i: (float(distances[i]), -i))

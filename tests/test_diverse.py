@@ -9,7 +9,7 @@ from torch import Generator
 
 from balent import Diverse, Draws, Learner, MCDropout, Moments, TopK, acquire
 from balent.measures import bald, balentacq, entropy
-from balent.strategies import strategy
+from balent.strategies import diverse, facility, strategy
 from examples import f64, normal, probabilities
 
 
@@ -25,27 +25,52 @@ def pick(p, h, k, seed=0, **settings):
 
 
 def test_points_on_a_line_by_hand():
-    """Candidates are the four best, at 0, 0.1, 5 and 9. The best is at 0; farthest from it 9, then 5; then 0.1."""
-    p = coins([0.5, 0.49, 0.48, 0.47, 0.1, 0.0])
-    h = f64([[0.0], [0.1], [5.0], [9.0], [100.0], [200.0]])
-    assert pick(p, h, 2, times=2).indices.tolist() == [0, 3]
+    """Candidates are the six best. The best is at 0; 5 stands for its neighbours too, 9 but for itself."""
+    p = coins([0.5, 0.49, 0.48, 0.47, 0.46, 0.45, 0.1, 0.0])
+    h = f64([[0.0], [0.1], [5.0], [9.0], [4.9], [4.8], [100.0], [200.0]])
+    assert pick(p, h, 2, times=3).indices.tolist() == [0, 2]
+    assert pick(p, h, 3, times=2).indices.tolist() == [0, 2, 3]  # 9 is the next: all others are served
     picks = pick(p, h, 3, times=1)
     assert picks.indices.tolist() == [0, 1, 2]  # once k: no choice
     assert picks.scores.tolist() == entropy(Moments.of(p))[:3].tolist()
 
 
 @pytest.mark.parametrize("measure", [entropy, bald, balentacq])
-def test_picks_are_the_cover_of_the_best_by_the_measure(measure):
-    """The slow way: sort by the measure, take 5·k, then the farthest first; scores are the measure's, best first."""
+@pytest.mark.parametrize("stored", [0, facility.STORED])
+def test_picks_stand_for_the_best_by_the_measure(measure, stored, monkeypatch):
+    """The slow way: sort by the measure, take 5·k, then what saves most; scores are the measure's, best first."""
+    monkeypatch.setattr(facility, "STORED", stored)  # distances are computed again, or kept
     p, h = probabilities(200, 8, 4), normal(200, 5)
     picks = pick(p, h, 12, measure=measure, times=5)
     scores = measure(Moments.of(p))
     candidates = scores.argsort(descending=True, stable=True)[:60]
-    first_best = torch.cat([h[candidates[:1]], h[candidates]])  # a centre at the best, which is at distance 0 from it
-    chosen, _ = reference.farthest_first(first_best[1:], 11, first_best[:1])
-    expected = sorted([0, *chosen])
+    expected = sorted(reference.facilities(h[candidates], 12))
     assert picks.indices.tolist() == candidates[expected].tolist()
     assert torch.equal(picks.scores, scores[picks.indices])
+
+
+def test_what_is_labelled_serves_too():
+    p, h = probabilities(200, 8, 4), normal(200, 5)
+    sampled, pool = Draws(p, features=h), np.arange(150)
+    picks = acquire(sampled, pool, 12, Diverse(entropy, times=5), labelled=np.arange(150, 200))
+    candidates = entropy(Moments.of(p))[:150].argsort(descending=True, stable=True)[:60]
+    expected = sorted(reference.facilities(h[candidates], 12, h[150:]))
+    assert picks.indices.tolist() == candidates[expected].tolist()
+
+
+def test_an_outlier_waits():
+    """Twenty points in two heaps and one far off: farthest first would take it second."""
+    h = torch.cat([normal(10, 4), 10 + normal(10, 4, seed=1), torch.full((1, 4), 40.0)])
+    picks = pick(coins(torch.linspace(0.5, 0.4, 21).tolist()), h, 2, times=11)
+    assert 20 not in picks.indices.tolist()
+
+
+def test_large_batches_have_fewer_candidates(monkeypatch):
+    """All candidates are compared with each other: no more than are stored, or twice the batch."""
+    monkeypatch.setattr(diverse, "STORED", 30)
+    p, h = coins(torch.linspace(0.5, 0.3, 100).tolist()), normal(100, 5)
+    assert max(pick(p, h, 6, times=10).indices.tolist()) < 30
+    assert 30 <= max(pick(p, h, 30, times=10).indices.tolist()) < 60
 
 
 def test_copies_are_kept_out():
@@ -102,7 +127,7 @@ def test_candidates_near_labelled_points_come_last():
     h = f64([[0.0], [5.0], [9.0], [5.0]])
     sampled = Draws(p, features=h)
     picks = acquire(sampled, np.arange(3), 2, Diverse(entropy), labelled=np.array([3]))
-    assert picks.indices.tolist() == [0, 2]  # 5 from the labelled point, then 4; the point at 5 is its copy
+    assert picks.indices.tolist() == [0, 2]  # the best, then 9: the point at 5 is a copy of the labelled one
 
 
 def test_the_learner_buys_no_copies_of_what_it_was_told():

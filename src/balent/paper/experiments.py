@@ -184,6 +184,19 @@ SCENARIOS = (
         MAIN,
         {"start": 500, "per_round": 500, "total": 1500, "epochs": 5, "backbone": "random:resnet10", "draws": 50},
     ),
+    # Not in the paper, which trains the backbone: its head on features that are computed once.
+    Scenario(
+        replace(
+            CIFAR100,
+            name="tinyimagenet-features",
+            data="tinyimagenet-features",
+            start=1500,
+            per_round=1500,
+            total=30_000,
+        ),
+        MAIN,
+        {"total": 7500, "draws": 20},
+    ),
     Scenario(
         replace(MNIST, name="3xmnist", data="3xmnist", start=25, per_round=25, evaluate_every=1),
         SMALL,

@@ -1,8 +1,9 @@
 """The best points by a measure, but no two alike: near-copies are kept out of a batch, in linear time.
 
-Candidates are the best by the measure, a multiple of k. Among them the best comes first, then always the one farthest
-from all that is picked or labelled, in feature space (greedy k-centre): copies of a point, and points nearly alike,
-come last. Only the order of the measure counts, so it may jump (BalEntAcq) or be infinite.
+Candidates are the best by the measure, a multiple of k. Among them the best comes first, then always the one that
+stands for most of the others: it brings the candidates nearest, in feature space, to what is picked or labelled
+(greedy facility location). Copies of a point come last, and outliers late. Only the order of the measure counts, so it
+may jump (BalEntAcq) or be infinite.
 """
 
 from dataclasses import dataclass, field
@@ -13,9 +14,9 @@ from jaxtyping import Bool
 from torch import Generator, Tensor
 
 from balent.measures import bound
-from balent.strategies.cover import Cover
 from balent.strategies.distances import Points, squared
 from balent.strategies.embedding import of_labelled
+from balent.strategies.facility import STORED, Facilities
 from balent.strategies.rows import CHUNK
 from balent.strategies.shortlist import shortlist
 from balent.types import Batches, Indices, Measure, Picks, Pool, Sampled
@@ -23,8 +24,10 @@ from balent.types import Batches, Indices, Measure, Picks, Pool, Sampled
 
 @dataclass(frozen=True)
 class Diverse:
-    """k of the `times`·k best points by a measure, far from each other and from the `labelled` ones; best first.
+    """k of the `times`·k best points by a measure, which stand for the others beside the `labelled` ones; best first.
 
+    Of more than some thousands of candidates the best are taken, twice as many as are wanted at least: all are
+    compared with each other.
     `covers` of the picks says which candidates a label goes for too: those within `near` times the typical distance of
     candidates (the root of the mean square) from a pick, each at its nearest one. 0 leaves exact copies alone.
     """
@@ -39,14 +42,14 @@ class Diverse:
             raise ValueError(f"times must be 1 or more and near 0 or more, but are {self.times} and {self.near}")
 
     def __call__(self, sampled: Sampled, pool: Pool | Batches, k: int, *, generator: Generator) -> Picks:
-        found = shortlist(sampled, pool, k, self.times, bound(self.measure, generator))
-        cover = Cover(found.points)
-        if self.labelled is not None and len(self.labelled):
-            cover.begin(of_labelled(sampled, self.labelled))
-        while len(cover.chosen) < k:
-            cover.choose(cover.farthest())
-        rows, order = torch.tensor(cover.chosen).sort()
-        new = torch.tensor(cover.scores)[order] > 0  # no copies of what is picked or labelled
+        candidates = min(self.times * k, max(2 * k, STORED))
+        found = shortlist(sampled, pool, k, candidates, bound(self.measure, generator))
+        known = of_labelled(sampled, self.labelled) if self.labelled is not None and len(self.labelled) else None
+        facilities = Facilities(found.points, known)
+        while len(facilities.chosen) < k:
+            facilities.choose()
+        rows, order = torch.tensor(facilities.chosen).sort()
+        new = torch.tensor(facilities.scores)[order] > 0  # no copies of what is picked or labelled
         covers = [found.positions[near] for near in covered(found.points, rows, new, self.near)]
         return Picks(found.positions[rows], found.scores[rows], covers=covers)
 

@@ -25,11 +25,11 @@ class Shortlist:
     points: Points
 
 
-def shortlist(sampled: Sampled, pool: Pool | Batches, k: int, times: int, measure: Measure) -> Shortlist:
-    """The times·k best points. Those of a pool are read again for their features; a stream's are kept on the way."""
+def shortlist(sampled: Sampled, pool: Pool | Batches, k: int, candidates: int, measure: Measure) -> Shortlist:
+    """The best points, k at least. Those of a pool are read again for their features; a stream's are kept."""
     total = length(pool)
     checks.batch_size(k, total)
-    best, kept = Best(times * k if total is None else min(times * k, total)), Kept(isinstance(pool, Pool))
+    best, kept = Best(candidates if total is None else min(candidates, total)), Kept(isinstance(pool, Pool))
     for batch, positions in blocks(sampled, pool):
         best.add(measure(sampled.moments(batch, positions)), positions)
         kept.add(sampled, batch, positions, best)
