@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-from evidence_figure import write_gains
+from evidence_figure import write_gains, write_settings
 
 from balent.paper.results import acquisition_seconds
 from balent.report import load, summary, tables
@@ -41,22 +41,23 @@ def shown(words: str) -> str:
     """What the records of one file show: tables (NAME at 100 200: with so many labels), sentences, a figure."""
     name, *counts = words.replace(" at ", " ").split()
     runs = load(RESULTS / f"{name}.jsonl.gz")
-    FIGURES.mkdir(exist_ok=True)
     [f] = summary(runs, at=[int(n) for n in counts]).findings
     write_gains(f, FIGURES / f"{name}.png")
     return "\n".join([*_parts(f), f"![What each strategy gained on random](evidence/{name}.png)", ""])
 
 
 def settings(name: str) -> str:
-    """One line for each strategy under each group of settings: mean accuracy of the curve, what it gained on random."""
+    """Each strategy under each group of settings: mean accuracy of the curve, what it gained on random; a figure."""
     found = summary(load(RESULTS / f"{name}.jsonl.gz")).findings
+    write_settings(found, FIGURES / f"{name}.png")
     rows = [
         [f.group.title, strategy, tables.plus_minus(*f.area(strategy)), _points(c.gains)[0]]
         for f in found
         for strategy, c in f.comparisons.items()
     ]
     headings = ["settings", "strategy", "accuracy in %, mean of the curve", "points gained on random (95 % CI)"]
-    return tables.markdown(headings, rows)
+    figure = f"![What was gained on random under each setting](evidence/{name}.png)"
+    return f"{tables.markdown(headings, rows)}\n{figure}\n"
 
 
 def pairs(names: str) -> str:
@@ -148,6 +149,7 @@ def main() -> None:
 
 def build() -> None:
     """The page, with its tables made anew."""
+    FIGURES.mkdir(exist_ok=True)
     text = PAGE.read_text(encoding="utf-8")
     PAGE.write_text(BLOCK.sub(lambda block: block[1] + KINDS[block[2]](block[3]) + block[4], text), encoding="utf-8")
 

@@ -71,8 +71,8 @@ def write_settings(found: Sequence[Findings], path: Path) -> None:
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(9, (len(pools) + 1) // 2 * (0.8 + 0.19 * len(rows))), layout="constrained")
         panels = figure.subplots(-(-len(pools) // 2), 2, sharey=True, sharex="row", squeeze=False).flat
-        for panel, (pool, gained) in zip(panels, pools.items(), strict=False):
-            for name, gain in gained.items():
+        for panel, pool in zip(panels, sorted(pools, key=len), strict=False):  # copies last: 3xdigits, a longer name
+            for name, gain in pools[pool].items():
                 _draw_interval(panel, rows.index(name), gain, kinds[_kind(name)], "-")
             panel.axvline(0, color="black", linewidth=0.8)
             panel.grid(alpha=0.25, linewidth=0.5)

@@ -118,8 +118,8 @@ def acquire(
         str, typer.Option(help="A number, auto (more where undecided) or analytic (none at all).")
     ] = "100",
     masks: Annotated[
-        str, typer.Option(help="shared: a draw is one network; per-point: one for each point.")
-    ] = "shared",
+        str, typer.Option(help="auto: per-point where that can be; shared: a draw is one network for all points.")
+    ] = "auto",
     design: Annotated[str, typer.Option(help="independent, stratified or matched.")] = "independent",
     seed: Annotated[int, typer.Option(help="Of the draws and the strategy.")] = 0,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write a CSV instead of a table.")] = None,
@@ -138,7 +138,7 @@ def acquire(
 
     pages.keep()
     with errors_in_words():
-        sampled = loading.sampled(model, draws, seed=seed, masks=masks, design=design)
+        sampled = loading.sampled(model, draws, strategy, seed=seed, masks=masks, design=design)
         picks = acquired(
             sampled,
             loading.pool(pool, key),

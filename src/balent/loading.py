@@ -12,10 +12,10 @@ import numpy as np
 from torch import nn
 
 from balent.checks import nearest
+from balent.learning import randomness
 from balent.predictors import MCDropout
+from balent.strategies import strategy as named
 from balent.types import Sampled
-
-AUTO = 500  # draws among which draws="auto" chooses
 
 
 def factory(name: str) -> Any:
@@ -54,8 +54,11 @@ def _module(name: str) -> ModuleType:
     return module
 
 
-def sampled(name: str, draws: str, *, seed: int, masks: str, design: str) -> Sampled:
-    """Functions drawn from what a factory makes: a module (MC dropout), a predictor, or functions drawn already."""
+def sampled(name: str, draws: str, strategy: str, *, seed: int, masks: str, design: str) -> Sampled:
+    """Functions drawn from what a factory makes: a module (MC dropout), a predictor, or functions drawn already.
+
+    masks="auto" is what suits the strategy; designs other than independent draws are of shared masks.
+    """
     made = factory(name)
     if isinstance(made, nn.Module):
         made = MCDropout(made)
@@ -66,12 +69,14 @@ def sampled(name: str, draws: str, *, seed: int, masks: str, design: str) -> Sam
             )
         return made
     options = {"design": design} if isinstance(made, MCDropout) else {}
+    if masks == "auto":
+        masks = randomness.masks(masks, made, named(strategy)) if design == "independent" else "shared"
     return made.sample(_count(draws), seed=seed, masks=masks, **options)
 
 
 def _count(draws: str) -> int | str:
     if draws in ("analytic", "auto"):
-        return "analytic" if draws == "analytic" else AUTO
+        return "analytic" if draws == "analytic" else randomness.AUTO
     try:
         return int(draws)
     except ValueError:

@@ -19,20 +19,16 @@ import torch
 from torch import Generator, Tensor
 
 from balent import checks
-from balent.learning import checkpoint, records
+from balent.learning import checkpoint, randomness, records
 from balent.learning import start as starts
 from balent.learning.acquire import acquire
 from balent.learning.labels import Event, Labels
 from balent.learning.pool import Pool, as_pool
 from balent.learning.remaining import Remaining, remaining
 from balent.learning.seeds import seed_of
-from balent.strategies import JOINT
 from balent.strategies import strategy as named
-from balent.strategies.jitter import Jitter
 from balent.types import Picks, Sampled, Strategy
 
-MASKS = ("auto", "shared", "per-point")
-AUTO = 500  # draws among which draws="auto" chooses
 NUMBERS = {math.inf: "inf", -math.inf: "-inf"}  # JSON has no infinity
 
 Positions = Sequence[int] | np.ndarray | Tensor
@@ -66,7 +62,7 @@ class Learner:
             raise TypeError("a Learner asks by position, so its pool must have a length and positions, not be a stream")
         self.predictor, self.pool, self.seed, self.say = predictor, found, seed, say
         self.strategy: Strategy = named(strategy) if isinstance(strategy, str) else strategy
-        self.draws, self.masks = draws, _masks(masks, predictor, self.strategy)
+        self.draws, self.masks = draws, randomness.masks(masks, predictor, self.strategy)
         self.start = start if isinstance(start, str) else _positions(start, len(found))
         self._fitted: dict[int, int] | None = None  # the labels of the last fit
         self._sampled: tuple[tuple[int, str], Sampled] | None = None
@@ -145,7 +141,7 @@ class Learner:
         self.fit()
         key = (len(self.labels.told), masks)
         if self._sampled is None or self._sampled[0] != key:
-            n = AUTO if self.draws == "auto" else self.draws
+            n = randomness.AUTO if self.draws == "auto" else self.draws
             drawn = self.predictor.sample(n, seed=seed_of(self.seed, "draws", key[0]), masks=masks)
             self._sampled = (key, drawn)
         return self._sampled[1]
@@ -261,16 +257,6 @@ def _whole(values: Any, what: str) -> list[int]:
     if array.size and (array.ndim != 1 or array.dtype.kind not in "iu"):
         raise TypeError(f"{what} must be whole numbers on one axis, but are {array.dtype} of shape {array.shape}")
     return [int(value) for value in array]
-
-
-def _masks(asked: str, predictor: Any, strategy: Strategy) -> str:
-    """Per point where predictor and strategy allow it, unless asked otherwise. Jitter brings noise of its own."""
-    if asked not in MASKS:
-        raise ValueError(f"masks must be one of {', '.join(MASKS)}, but is {asked!r}")
-    if isinstance(strategy, JOINT):
-        return "shared"
-    best = "per-point" if getattr(predictor, "per_point", False) and not isinstance(strategy, Jitter) else "shared"
-    return best if asked == "auto" else asked
 
 
 def _positions(indices: Any, pool: int) -> list[int]:
