@@ -25,17 +25,13 @@ class Facilities:
         self.chosen: list[int] = []
         self.scores: list[float] = []  # d² of each when it was chosen
         every = torch.arange(len(points))
-        self.table = torch.cat([squared(points[at], points) for at in every.split(ROWS)]) if self.is_small else None
+        self.table = table(points) if len(points) <= STORED else None
         self.costs = torch.full((len(points),), torch.inf, dtype=torch.float64)
         if known is not None:
             self.costs = torch.cat([nearest(points[at], known) for at in every.split(ROWS)])
         self.savings = torch.zeros(len(points), dtype=torch.float64)
         self._add(0)
         self.savings += self._saved(every, self.costs)
-
-    @property
-    def is_small(self) -> bool:
-        return len(self.points) <= STORED
 
     def choose(self) -> None:
         """The point that saves most; the first of them. Where nothing is left to save, the first that is no centre."""
@@ -59,3 +55,11 @@ class Facilities:
     def _apart(self, at: Tensor) -> Float[Tensor, "some points"]:
         """d² of some points to all."""
         return squared(self.points[at], self.points) if self.table is None else self.table[at]
+
+
+def table(points: Points) -> Float[Tensor, "points points"]:
+    """d² of all points to all."""
+    found = torch.empty(len(points), len(points))
+    for i in range(0, len(points), ROWS):
+        found[i : i + ROWS] = squared(points[i : i + ROWS], points)
+    return found
