@@ -25,7 +25,7 @@ from balent.report.load import BASELINE
 PAGE = Path(__file__).with_name("evidence.md")
 FIGURES = Path(__file__).with_name("evidence")
 RESULTS = Path(__file__).parent.parent / "results"
-BLOCK = re.compile(r"(<!-- (results|settings|pairs|seconds) (.+?) -->\n).*?(<!-- /\2 -->)", re.S)
+BLOCK = re.compile(r"(<!-- (orders|results|settings|pairs|seconds) (.+?) -->\n).*?(<!-- /\2 -->)", re.S)
 
 
 def pack(name: str, runs: Sequence[str]) -> None:
@@ -76,6 +76,16 @@ def _pair(one: str, other: str, f: Findings) -> list[str]:
     both = paired(runs[one], runs[other])
     areas = [tables.plus_minus(*f.area(name)) for name in (one, other)]
     return [f.group.title, str(len(both)), *areas, *_points(gains(both))]
+
+
+def orders(names: str) -> str:
+    """Orders of two strategies that the paper's tables decide, and what became of them here."""
+    found = [(f, Beside(f)) for name in names.split() for f in summary(load(RESULTS / f"{name}.jsonl.gz")).findings]
+    rows = [
+        [f.group.title, tables.seeds(f), *(str(b.tally[verdict]) for verdict in ("agrees", "disagrees", "undecided"))]
+        for f, b in found
+    ]
+    return tables.markdown(["", "", "same order", "reversed", "undecided here"], rows)
 
 
 def seconds(names: str) -> str:
@@ -154,7 +164,7 @@ def build() -> None:
     PAGE.write_text(BLOCK.sub(lambda block: block[1] + KINDS[block[2]](block[3]) + block[4], text), encoding="utf-8")
 
 
-KINDS = {"results": shown, "settings": settings, "pairs": pairs, "seconds": seconds}
+KINDS = {"orders": orders, "results": shown, "settings": settings, "pairs": pairs, "seconds": seconds}
 
 if __name__ == "__main__":
     main()

@@ -1,8 +1,8 @@
 """Our numbers beside the paper's, at the label counts of its tables, and whether the order of strategies is the same.
 
 An order of two strategies is decided in the paper if their difference is larger than t₄ standard errors of two means
-of three repeats (Student's 97.5 %, 2.776), and here if the paired 95 % interval over seeds leaves out zero. It agrees,
-or disagrees, where both are decided; else it is undecided. Between evaluations our curves are straight lines.
+of three repeats (Student's 97.5 %, 2.776), and here if the paired 95 % interval over seeds leaves out zero. Orders that
+the paper decides agree, disagree, or are undecided here. Between evaluations our curves are straight lines.
 """
 
 from collections import Counter
@@ -32,7 +32,9 @@ class Order:
 
     @property
     def verdict(self) -> str:
-        if not self.here or not self.paper:
+        if not self.paper:
+            return "open"
+        if not self.here:
             return "undecided"
         return "agrees" if self.here == self.paper else "disagrees"
 
@@ -104,13 +106,16 @@ class Beside:
         if not self.counts:
             least = min(n for numbers in self.paper.values() for n in numbers)
             return [f"The paper's table begins at {least:,} labels, which no run here has reached"]
-        found = Counter(order.verdict for order in self.orders)
-        said = ", ".join(f"{found[verdict]} {word}" for verdict, word in WORDS.items())
-        against = [_against(order) for order in self.orders if order.verdict == "disagrees"]
-        return [f"Of {len(self.orders)} orders of two strategies in the paper's table, {said} here", *against]
+        found, against = self.tally, [_against(order) for order in self.orders if order.verdict == "disagrees"]
+        decided = len(self.orders) - found["open"]
+        said = f"{found['agrees']} are the same here, {found['disagrees']} reversed, {found['undecided']} undecided"
+        of_how_many = f"{decided} of {len(self.orders)} orders of two strategies are decided in the paper's table"
+        return [f"{of_how_many}; of these {said}", *against]
 
-
-WORDS = {"agrees": "are the same", "disagrees": "are reversed", "undecided": "are undecided"}
+    @cached_property
+    def tally(self) -> Counter[str]:
+        """How many orders agree, disagree, are undecided here, or open in the paper."""
+        return Counter(order.verdict for order in self.orders)
 
 
 def _decided(one: tuple[float, float], other: tuple[float, float]) -> int:
