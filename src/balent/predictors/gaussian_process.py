@@ -10,7 +10,8 @@ gpytorch learns the kernel. Functions are drawn from the posterior by Matheron's
     f(·) = g(·) + k(·, X) (K + S)⁻¹ (ỹ − g(X) − noise)
 
 with g a sum of random Fourier features. So a draw is a function that can be evaluated anywhere, block
-by block, and gives the same value whatever else is in the block.
+by block, and gives the same value whatever else is in the block. The waves of g, most of the work, are float32 (features
+are off by 1/√features anyway); what is solved and exponentiated is float64.
 """
 
 import warnings
@@ -25,6 +26,8 @@ from balent.predictors.functions import Functions
 from balent.predictors.inputs import as_pairs
 from balent.predictors.training import Progress, check_labels, check_sizes, reproducible
 from balent.types import Indices
+
+BLOCK = 256  # points whose waves do not leave the cache
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ class PathDraws:
 
     fitted: Fitted
     frequencies: Tensor  # [features, inputs], for lengthscale 1
-    prior: Tensor  # [classes, 2·features, draws]
+    prior: Tensor  # [classes, 2·features, draws], float32
     update: Tensor  # [classes, points, draws]
 
     def __call__(self, batch: Tensor, positions: Indices | None = None) -> Tensor:
@@ -58,7 +61,7 @@ class PathDraws:
         """f_c at each point under each draw."""
         f = self.fitted
         moved = kernel(squares, f.scale[c], f.lengthscale[c]) @ self.update[c]
-        return f.mean[c] + waves(phases, f.scale[c], f.lengthscale[c]) @ self.prior[c] + moved
+        return f.mean[c] + waves(phases, f.scale[c], f.lengthscale[c], self.prior[c]) + moved
 
 
 def flat(batch: Tensor) -> Tensor:
@@ -75,17 +78,20 @@ def kernel(squares: Tensor, scale: Tensor, lengthscale: Tensor) -> Tensor:
     return scale * (squares / (-2 * lengthscale.square())).exp()
 
 
-def waves(phases: Tensor, scale: Tensor, lengthscale: Tensor) -> Tensor:
-    """Random Fourier features: their inner products are the kernel, up to 1/√features. [points, 2·features]"""
-    turned = phases / lengthscale
-    return (scale / phases.shape[1]).sqrt() * torch.cat([turned.cos(), turned.sin()], 1)
+def waves(phases: Tensor, scale: Tensor, lengthscale: Tensor, weights: Tensor) -> Tensor:
+    """Random Fourier features, weighted and summed: [points, draws] for weights [2·features, draws].
+
+    Inner products of the features are the kernel, up to 1/√features.
+    """
+    turned, (cosines, sines) = (phases / lengthscale).float(), weights.chunk(2)
+    return (scale / phases.shape[1]).sqrt() * (turned.cos() @ cosines + turned.sin() @ sines)
 
 
 def paths(fitted: Fitted, n: int, features: int, generator: Generator) -> PathDraws:
     """n functions from the posterior."""
     classes, inputs = len(fitted.mean), fitted.x.shape[1]
     frequencies = torch.randn(features, inputs, generator=generator).double()
-    prior = torch.randn(classes, 2 * features, n, generator=generator).double()
+    prior = torch.randn(classes, 2 * features, n, generator=generator)
     unseen = torch.randn(classes, len(fitted.x), n, generator=generator).double()
     squares, phases = square_distances(fitted.x, fitted.x), fitted.x @ frequencies.T
     update = [_update(fitted, c, squares, phases, prior[c], unseen[c]) for c in range(classes)]
@@ -95,7 +101,7 @@ def paths(fitted: Fitted, n: int, features: int, generator: Generator) -> PathDr
 def _update(f: Fitted, c: int, squares: Tensor, phases: Tensor, prior: Tensor, unseen: Tensor) -> Tensor:
     """(K + S)⁻¹ (ỹ − g(X) − noise) of one class, for all draws."""
     covariance = kernel(squares, f.scale[c], f.lengthscale[c]) + f.noise[c].diag()
-    g = f.mean[c] + waves(phases, f.scale[c], f.lengthscale[c]) @ prior
+    g = f.mean[c] + waves(phases, f.scale[c], f.lengthscale[c], prior)
     missed = f.targets[c][:, None] - g - f.noise[c].sqrt()[:, None] * unseen
     return torch.cholesky_solve(missed, torch.linalg.cholesky(covariance))
 
@@ -135,7 +141,7 @@ class GaussianProcess:
             raise ValueError("GaussianProcess knows no labels yet; call fit(labelled, generator=…) first")
         draws = paths(self.fitted, n, self.features, Generator().manual_seed(seed))
         plan = f"{n} functions by Matheron's rule: {2 * self.features} Fourier features, {len(self.fitted.x)} labels"
-        return Functions(draws, n, plan, flat)
+        return Functions(draws, n, plan, flat, block=BLOCK)
 
 
 def dirichlet_targets(y: Tensor, classes: int, epsilon: float = 0.01) -> tuple[Tensor, Tensor]:
