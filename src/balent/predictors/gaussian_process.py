@@ -10,8 +10,8 @@ gpytorch learns the kernel. Functions are drawn from the posterior by Matheron's
     f(·) = g(·) + k(·, X) (K + S)⁻¹ (ỹ − g(X) − noise)
 
 with g a sum of random Fourier features. So a draw is a function that can be evaluated anywhere, block
-by block, and gives the same value whatever else is in the block. The waves of g, most of the work, are float32 (features
-are off by 1/√features anyway); what is solved and exponentiated is float64.
+by block, and gives the same value whatever else is in the block. The waves of g, most of the work, are
+float32 (features are off by 1/√features anyway); what is solved and exponentiated is float64.
 """
 
 import warnings
