@@ -25,6 +25,8 @@ from balent.report.load import BASELINE
 PAGE = Path(__file__).with_name("evidence.md")
 FIGURES = Path(__file__).with_name("evidence")
 RESULTS = Path(__file__).parent.parent / "results"
+AGAINST = ["gained on random (95 % CI)", "labels to random's end"]
+SPENT = ["spent on copies"]
 BLOCK = re.compile(r"(<!-- (orders|results|settings|pairs|seconds) (.+?) -->\n).*?(<!-- /\2 -->)", re.S)
 
 
@@ -38,26 +40,48 @@ def pack(name: str, runs: Sequence[str]) -> None:
 
 
 def shown(words: str) -> str:
-    """What the records of one file show: tables (NAME at 100 200: with so many labels), sentences, a figure."""
-    name, *counts = words.replace(" at ", " ").split()
+    """What the records of one file show: tables, sentences, a figure.
+
+    NAME at COUNTS of POINTS: with so many labels; so many different points are in the pool, the others are copies.
+    """
+    said, _, points = words.partition(" of ")
+    name, *counts = said.replace(" at ", " ").split()
     runs = load(RESULTS / f"{name}.jsonl.gz")
     [f] = summary(runs, at=[int(n) for n in counts]).findings
     write_gains(f, FIGURES / f"{name}.png")
-    return "\n".join([*_parts(f), f"![What each strategy gained on random](evidence/{name}.png)", ""])
+    return "\n".join([*_parts(f, points), f"![What each strategy gained on random](evidence/{name}.png)", ""])
 
 
-def settings(name: str) -> str:
-    """Each strategy under each group of settings: mean accuracy of the curve, what it gained on random; a figure."""
+def settings(words: str) -> str:
+    """Each strategy under each group of settings: what it gained on random; a figure. NAME of POINTS, as in `shown`."""
+    name, _, points = words.partition(" of ")
     found = summary(load(RESULTS / f"{name}.jsonl.gz")).findings
     write_settings(found, FIGURES / f"{name}.png")
     rows = [
-        [f.group.title, strategy, tables.plus_minus(*f.area(strategy)), _points(c.gains)[0]]
+        [
+            f.group.title,
+            strategy,
+            *_spent(f, strategy, points),
+            tables.plus_minus(*f.area(strategy)),
+            _points(c.gains)[0],
+        ]
         for f in found
         for strategy, c in f.comparisons.items()
     ]
-    headings = ["settings", "strategy", "accuracy in %, mean of the curve", "points gained on random (95 % CI)"]
+    headings = ["settings", "strategy", *SPENT[: bool(points)]]
+    headings += ["accuracy in %, mean of the curve", "points gained on random (95 % CI)"]
     figure = f"![What was gained on random under each setting](evidence/{name}.png)"
     return f"{tables.markdown(headings, rows)}\n{figure}\n"
+
+
+def _spent(f: Findings, strategy: str, points: str) -> list[str]:
+    """The share of labels that went to a copy of a point bought before, in the mean of seeds."""
+    if not points:
+        return []
+    bought = [
+        [i % int(points) for record in run.records for i in record["picks"]] for run in f.group.strategies[strategy]
+    ]
+    return [f"{np.mean([1 - len(set(positions)) / len(positions) for positions in bought]):.0%}"]
 
 
 def pairs(names: str) -> str:
@@ -111,12 +135,15 @@ def _points(found: Sequence[Gain]) -> list[str]:
     return [text.replace("-", "−") for text in shown]
 
 
-def _parts(f: Findings) -> Iterator[str]:
+def _parts(f: Findings, points: str) -> Iterator[str]:
     what = "accuracy in %, its mean over the curve, and what was gained on random"
     yield f"\n**{f.group.title}**, {tables.seeds(f)}: {what}.\n"
     yield tables.markdown(
-        [*tables.headings(f, f.counts)[:-2], "mean", "gained on random (95 % CI)", "labels to random's end"],
-        [[*cells[:-1], *_against_random(f, cells[0])] for cells in tables.rows(f, f.counts)],
+        [*tables.headings(f, f.counts)[:-2], "mean", *AGAINST, *SPENT[: bool(points)]],
+        [
+            [*cells[:-1], *_against_random(f, cells[0]), *_spent(f, cells[0], points)]
+            for cells in tables.rows(f, f.counts)
+        ],
     )
     beside = Beside(f)
     if beside.counts:
