@@ -32,6 +32,7 @@ def write_gains(f: Findings, path: Path) -> None:
             panel.grid(alpha=0.25, linewidth=0.5)
         left.set(xlabel="labels", ylabel="points gained on random")
         right.set(xlabel="points gained on random, mean of the curve", yticks=range(len(order)), yticklabels=order)
+        right.set_ylim(-0.6, len(order) - 0.4)
         figure.savefig(path, dpi=120)
 
 

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from html.parser import HTMLParser
+from pathlib import Path
 
 import made_up
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 from rich.console import Console
 
 from balent.report import load, summary, write_html, write_plot
+from balent.report.load import Run
 
 STRATEGIES = {"balentacq": 1.6, "power:bald": 1.2, "random": 1.0}
 
@@ -217,3 +219,14 @@ def test_a_browser_draws_the_page_and_its_controls_work(page, tmp_path):
     assert seen["keys"].startswith("40 labels")  # the second of the label counts
     assert seen["picks"] == [19, 19 * 20, True, True]
     assert seen["overflow"] == 0
+
+
+def test_seconds_of_a_purchase_leave_out_the_round_that_buys_nothing():
+    """The last round of a run only trains and evaluates."""
+    records = [
+        {"labels": 20, "accuracy": 0.5, "picks": [1, 2], "seconds": {"train": 1.0, "evaluate": 0.5, "score": 8.0}},
+        {"labels": 40, "accuracy": 0.6, "picks": [], "seconds": {"train": 3.0, "evaluate": 0.5, "score": 0.0}},
+    ]
+    (f,) = summary([Run("digits", "bald", 0, tuple(records), Path())]).findings
+    assert f.seconds("bald") == {"train": 2.0, "evaluate": 0.5, "score": 8.0}
+    assert f.seconds_in_all("bald") == 13.0

@@ -1,7 +1,9 @@
 """Everything a report says of one group of runs, worked out once; tables, plots and pages only show it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -68,10 +70,20 @@ class Findings:
         return mean_std(self.curves[strategy]["accuracy"].area(*self.span))
 
     def seconds(self, strategy: str) -> dict[str, float]:
-        """Mean of a round by phase; NaN where it was not recorded."""
-        records = [record for run in self.group.strategies[strategy] for record in run.records]
-        timed = [record["seconds"] for record in records if record.get("seconds")]
-        return {phase: _mean([s[phase] for s in timed if s.get(phase) is not None]) for phase in PHASES}
+        """Mean of a round by phase, `score` of the rounds that buy something; NaN where it was not recorded."""
+        records = [record for run in self.group.strategies[strategy] for record in run.records if record.get("seconds")]
+        buying = [record for record in records if record.get("picks")]
+        return {phase: _mean(_phase(buying if phase == "score" else records, phase)) for phase in PHASES}
+
+    def seconds_in_all(self, strategy: str) -> float:
+        """Mean of a run, all of its rounds and phases; NaN where it was not recorded."""
+        runs = [[s for phase in PHASES for s in _phase(run.records, phase)] for run in self.group.strategies[strategy]]
+        return _mean([sum(seconds) for seconds in runs if seconds])
+
+
+def _phase(records: Sequence[dict[str, Any]], phase: str) -> list[float]:
+    found = ((record.get("seconds") or {}).get(phase) for record in records)
+    return [seconds for seconds in found if seconds is not None]
 
 
 def mean_std(values: np.ndarray) -> tuple[float, float]:

@@ -15,8 +15,6 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-import numpy as np
-
 from balent.learning.records import whole
 from balent.report import tables
 from balent.report.beside import Beside
@@ -96,11 +94,9 @@ def _paper(b: Beside) -> str:
 
 def _times(f: Findings) -> list[list[str]]:
     """Seconds of a round by phase, and of a whole run."""
-    times = {name: f.seconds(name) for name in f.group.strategies}
-    rounds = {name: np.mean([len(run.records) for run in runs]) for name, runs in f.group.strategies.items()}
     return [
-        [name, *map(_seconds, of.values()), _seconds(float(sum(of.values()) * rounds[name]))]
-        for name, of in times.items()
+        [name, *map(_seconds, f.seconds(name).values()), _seconds(f.seconds_in_all(name))]
+        for name in f.group.strategies
     ]
 
 
