@@ -39,6 +39,11 @@ def pack(name: str, runs: Sequence[str]) -> None:
     (RESULTS / f"{name}.jsonl.gz").write_bytes(gzip.compress(content, 9, mtime=0))
 
 
+def findings(name: str, at: Sequence[int] = ()) -> tuple[Findings, ...]:
+    """What the records of one file show, a group of settings each."""
+    return summary(load(RESULTS / f"{name}.jsonl.gz"), at=at).findings
+
+
 def shown(words: str) -> str:
     """What the records of one file show: tables, sentences, a figure.
 
@@ -46,8 +51,7 @@ def shown(words: str) -> str:
     """
     said, _, points = words.partition(" of ")
     name, *counts = said.replace(" at ", " ").split()
-    runs = load(RESULTS / f"{name}.jsonl.gz")
-    [f] = summary(runs, at=[int(n) for n in counts]).findings
+    [f] = findings(name, [int(n) for n in counts])
     write_gains(f, FIGURES / f"{name}.png")
     return "\n".join([*_parts(f, points), f"![What each strategy gained on random](evidence/{name}.png)", ""])
 
@@ -55,7 +59,7 @@ def shown(words: str) -> str:
 def settings(words: str) -> str:
     """Each strategy under each group of settings: what it gained on random; a figure. NAME of POINTS, as in `shown`."""
     name, _, points = words.partition(" of ")
-    found = summary(load(RESULTS / f"{name}.jsonl.gz")).findings
+    found = findings(name)
     write_settings(found, FIGURES / f"{name}.png")
     rows = [
         [
@@ -87,7 +91,7 @@ def _spent(f: Findings, strategy: str, points: str) -> list[str]:
 def pairs(names: str) -> str:
     """One strategy against another, seed by seed, in each of several files: A B in NAME NAME …"""
     one, other, _, *files = names.split()
-    rows = [_pair(one, other, f) for name in files for f in summary(load(RESULTS / f"{name}.jsonl.gz")).findings]
+    rows = [_pair(one, other, f) for name in files for f in findings(name)]
     headings = ["", "seeds", one, other, "points gained over the curve (95 % CI)", "at its end"]
     return tables.markdown(headings, [row for row in rows if row])
 
@@ -104,7 +108,7 @@ def _pair(one: str, other: str, f: Findings) -> list[str]:
 
 def orders(names: str) -> str:
     """Orders of two strategies that the paper's tables decide, and what became of them here."""
-    found = [(f, Beside(f)) for name in names.split() for f in summary(load(RESULTS / f"{name}.jsonl.gz")).findings]
+    found = [(f, Beside(f)) for name in names.split() for f in findings(name)]
     rows = [
         [f.group.title, tables.seeds(f), *(str(b.tally[verdict]) for verdict in ("agrees", "disagrees", "undecided"))]
         for f, b in found
@@ -119,7 +123,7 @@ def seconds(names: str) -> str:
 
 
 def _purchases(name: str) -> Iterator[list[str]]:
-    for f in summary(load(RESULTS / f"{name}.jsonl.gz")).findings:
+    for f in findings(name):
         for strategy, runs in f.group.strategies.items():
             spec, own = runs[0].settings, f.seconds(strategy)["score"]
             theirs = acquisition_seconds(runs[0].experiment, strategy)

@@ -70,15 +70,16 @@ def write_settings(found: Sequence[Findings], path: Path) -> None:
     rows = sorted({row for gained in pools.values() for row in gained}, reverse=True)
     kinds = dict(zip(sorted({_kind(row) for row in rows}), COLOURS, strict=False))
     with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(9, (len(pools) + 1) // 2 * (0.8 + 0.19 * len(rows))), layout="constrained")
-        panels = figure.subplots(-(-len(pools) // 2), 2, sharey=True, sharex="row", squeeze=False).flat
+        lines = -(-len(pools) // 2)
+        figure = Figure(figsize=(9, lines * max(2.0, 0.8 + 0.19 * len(rows))), layout="constrained")
+        panels = figure.subplots(lines, 2, sharey=True, sharex="row", squeeze=False).flat
         for panel, pool in zip(panels, sorted(pools, key=len), strict=False):  # copies last: 3xdigits, a longer name
             for name, gain in pools[pool].items():
                 _draw_interval(panel, rows.index(name), gain, kinds[_kind(name)], "-")
             panel.axvline(0, color="black", linewidth=0.8)
             panel.grid(alpha=0.25, linewidth=0.5)
             panel.set(title=pool, xlabel="points gained on random, mean of the curve")
-            panel.set(yticks=range(len(rows)), yticklabels=rows)
+            panel.set(yticks=range(len(rows)), yticklabels=rows, ylim=(-0.6, len(rows) - 0.4))
         figure.savefig(path, dpi=120)
 
 

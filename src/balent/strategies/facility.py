@@ -36,15 +36,14 @@ class Facilities:
     def choose(self) -> None:
         """The point that saves most; the first of them. Where nothing is left to save, the first that is no centre."""
         before = self.costs
-        left = torch.ones(len(self.points), dtype=torch.bool)
-        left[self.chosen] = False
-        self._add(int(torch.where(left, self.savings, -torch.inf).argmax()))
+        self._add(int(self.savings.argmax()))
         nearer = (self.costs < before).nonzero().flatten()
         self.savings -= self._saved(nearer, before) - self._saved(nearer, self.costs)
 
     def _add(self, centre: int) -> None:
         self.chosen.append(centre)
         self.scores.append(float(self.costs[centre]))
+        self.savings[centre] = -torch.inf  # never again
         self.costs = torch.minimum(self.costs, self._apart(torch.tensor([centre]))[0].double())
 
     def _saved(self, served: Tensor, costs: Tensor) -> Float[Tensor, " points"]:
