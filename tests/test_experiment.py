@@ -209,7 +209,7 @@ def test_wherever_a_run_dies_it_resumes_to_the_same_records(tmp_path, monkeypatc
         append(path, record)
 
     monkeypatch.setattr(records, "append", dying)
-    written = 1 + 2 * len(whole) + len(whole)  # the start; asked and told for each round; its record
+    written = 2 * len(whole) + len(whole)  # asked and told for each round; its record
     for line in range(1, written + 1):
         left = line
         with pytest.raises(Died):
@@ -266,3 +266,34 @@ def test_a_full_disk_is_said_and_earlier_rounds_are_kept(tmp_path, monkeypatch, 
             next(going)
     assert len(lines(tmp_path / "records.jsonl")) == 1
     assert timeless(run(TINY, tmp_path, resume=True)) == whole
+
+
+# ── records that are not those of the journal ────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("kept", "said"),
+    [
+        ([0], r"records\.jsonl has 1 rounds, but the journal beside it goes on beyond them: records are missing"),
+        ([0, 2], r"records\.jsonl, line 2, should be round 1 .* but is round 2; lines are missing"),
+        ([1, 0, 2], r"records\.jsonl, line 1, should be round 0"),
+        ([], r"records\.jsonl has 0 rounds, but the journal"),
+    ],
+)
+def test_records_that_lag_behind_the_journal_are_refused(tmp_path, kept, said):
+    """#14: a run went on with 4 of 11 lines, and recorded round 4 with the labels of round 11."""
+    list(run(TINY, tmp_path))
+    path = tmp_path / "records.jsonl"
+    found = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(found[i] for i in kept))
+    with pytest.raises(ValueError, match=said):
+        list(run(TINY, tmp_path, resume=True))
+    assert path.read_text() == "".join(found[i] for i in kept)
+
+
+@pytest.mark.parametrize("content", ["", "{", "[1]", "\xff"])
+def test_a_damaged_specification_is_named(tmp_path, content):
+    next(run(TINY, tmp_path))
+    (tmp_path / "spec.json").write_text(content, encoding="latin-1")
+    with pytest.raises(ValueError, match=r"spec\.json is damaged: it does not hold the settings of a run"):
+        list(run(TINY, tmp_path, resume=True))

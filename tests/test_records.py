@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from disk import room_up_to
 
 from balent.learning import records
 
@@ -60,8 +61,8 @@ def test_damage_elsewhere_names_file_and_line(path, damage):
 
 
 def test_records_of_another_format_are_refused(path):
-    path.write_text('{"format": 2}\n')
-    with pytest.raises(ValueError, match=r"has format 2, but this version of balent reads format 1"):
+    path.write_text('{"format": 3}\n')
+    with pytest.raises(ValueError, match=r"has format 3, but this version of balent reads formats 1 and 2"):
         records.read(path)
 
 
@@ -81,6 +82,45 @@ def test_a_full_disk_leaves_earlier_lines_intact(path, monkeypatch):
     with pytest.raises(OSError, match=r"cannot be written: No space left on device; what was written before is intact"):
         records.append(path, {"round": 1})
     assert records.read(path) == [{"round": 0}]
+
+
+@pytest.mark.parametrize("room", range(0, 60, 7))
+def test_a_full_disk_does_not_destroy_the_journal(path, room):
+    """#14: the buffered rest of a line was flushed behind the truncation when the file was closed."""
+    for i in range(3):
+        records.append(path, {"round": i})
+    before = path.read_bytes()
+    with room_up_to(len(before) + room), pytest.raises(OSError, match=r"File too large; .* is intact"):
+        records.append(path, {"round": 3, "text": "x" * 60})
+    assert path.read_bytes() == before
+    records.append(path, {"round": 4})
+    assert [record["round"] for record in records.read(path)] == [0, 1, 2, 4]
+
+
+def test_a_line_is_never_appended_to_a_torn_one(path, monkeypatch):
+    """#14: not even where the disk refuses to cut the torn line off."""
+    records.append(path, {"round": 0})
+    monkeypatch.setattr(os, "ftruncate", lambda *_: (_ for _ in ()).throw(OSError(errno.EIO, "broken")))
+    with room_up_to(path.stat().st_size + 5), pytest.raises(OSError, match="broken"):
+        records.append(path, {"round": 1})
+    with pytest.raises(OSError, match="its last line is torn; open the directory again, which repairs it"):
+        records.append(path, {"round": 2})
+    assert "torn" in records.repair(path)
+    records.append(path, {"round": 3})
+    assert [record["round"] for record in records.read(path)] == [0, 3]
+
+
+def test_a_torn_first_line_leaves_no_empty_file(path):
+    """An empty file would look like one that has lost its lines."""
+    path.write_text('{"rou')
+    assert "torn" in records.repair(path)
+    assert not path.exists()
+
+
+def test_a_record_nested_too_deeply_is_damage(path):
+    path.write_text('{"a":' * 100_000 + "1" + "}" * 100_000 + "\n")
+    with pytest.raises(ValueError, match=r"records\.jsonl, line 1, is damaged"):
+        records.read(path)
 
 
 def test_a_directory_that_cannot_be_written_is_said(tmp_path):

@@ -15,7 +15,7 @@ from torch.utils.data import Dataset, TensorDataset
 
 from balent.predictors import MCDropout
 from balent.predictors.inputs import as_pairs
-from balent.predictors.training import Training, fit, train, weights
+from balent.predictors.training import Trained, Training, train
 
 FEW = Training(epochs=3, batch_size=16)
 
@@ -124,10 +124,10 @@ def test_frozen_weights_stay():
 @pytest.mark.parametrize("warm", [False, True])
 def test_a_cold_start_goes_back_to_the_first_weights_and_a_warm_one_goes_on(warm):
     model, settings = network(), replace(FEW, warm_start=warm)
-    initial = weights(model)
-    fit(model, blobs(), settings=settings, initial=initial, generator=generator())
+    held = Trained("model", model, settings)
+    held.fit(blobs(), generator=generator())
     once = copy.deepcopy(model)
-    fit(model, blobs(), settings=settings, initial=initial, generator=generator())
+    held.fit(blobs(), generator=generator())
     assert same_weights(model, once) is not warm
 
 
@@ -208,9 +208,8 @@ BAD = {
 
 @pytest.mark.parametrize(("labelled", "error", "message"), BAD.values(), ids=BAD)
 def test_bad_labelled_sets_are_refused_in_words(labelled, error, message):
-    model = network()
     with pytest.raises(error, match=message):
-        fit(model, labelled, settings=FEW, initial=weights(model), generator=generator())
+        Trained("model", network(), FEW).fit(labelled, generator=generator())
 
 
 def test_one_class_trains_where_it_is_allowed():

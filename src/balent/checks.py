@@ -5,6 +5,7 @@ does `bad_row` look again and put it into words.
 """
 
 import difflib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
@@ -13,7 +14,7 @@ import torch
 from torch import Tensor
 
 from balent.kernels import SUM_TOLERANCE
-from balent.types import Array, Indices
+from balent.types import Array, Indices, Predictor
 
 Entry = TypeVar("Entry")
 
@@ -94,6 +95,27 @@ def batch_size(k: object, pool: int | None) -> None:
         raise TypeError(f"k must be a whole number of points, but is {k!r}")
     if k < 1 or (pool is not None and k > pool):
         raise ValueError(f"k must be between 1 and the {pool} points of the pool, but is {k}")
+
+
+def predictor(given: object) -> None:
+    """Is this something that a Learner can train and resume?"""
+    if not isinstance(given, Predictor):
+        missing = [name for name in ("fit", "sample", "state", "load_state") if not hasattr(given, name)]
+        raise TypeError(
+            f"a predictor has the methods fit, sample, state and load_state, but {type(given).__name__} has no "
+            f"{' and no '.join(missing)}; a torch module becomes a predictor by MCDropout(module)"
+        )
+
+
+def ids(given: Iterable[str], points: int) -> list[str]:
+    """One name for each point, and no name twice."""
+    found = [str(name) for name in given]
+    if len(found) != points:
+        raise ValueError(f"every point needs one id, but there are {points} points and {len(found)} ids")
+    repeated = [name for name, count in Counter(found).items() if count > 1]
+    if repeated:
+        raise ValueError(f"ids must differ, but {repeated[0]!r} is given more than once; a label belongs to one id")
+    return found
 
 
 def no_nan(scores: Tensor, positions: Tensor) -> None:

@@ -76,6 +76,23 @@ class Sampled(Protocol):
 
 
 @runtime_checkable
+class Predictor(Protocol):
+    """A classifier that knows what it does not know: a distribution over functions."""
+
+    def fit(self, labelled: Any, *, generator: Generator) -> None: ...
+    def sample(self, n: Any, *, seed: int, masks: str = "shared") -> Sampled: ...
+    def state(self) -> dict[str, Tensor]: ...  # what the next fit starts from; {} is allowed
+    def load_state(self, state: dict[str, Tensor]) -> None: ...
+
+
+@runtime_checkable
+class Wide(Protocol):
+    """A predictor that knows, before it is trained, for how many classes it has an output."""
+
+    def width(self, batch: Any) -> int: ...
+
+
+@runtime_checkable
 class Strategy(Protocol):
     """Which k points of the pool to label next?"""
 

@@ -10,9 +10,9 @@ from labelled import blobs, generator, network
 from torch import nn
 from torch.testing import assert_close
 
-from balent import Moments
+from balent import Learner, Moments
 from balent.predictors import PREDICTORS, VariationalLinear
-from balent.types import Sampled
+from balent.types import Predictor, Sampled
 
 CLASSES, N = 3, 5
 
@@ -215,6 +215,57 @@ def test_a_cold_start_forgets(name):
     predictor.fit(blobs(30, seed=8), generator=generator(8))
     predictor.fit(blobs(), generator=generator())
     assert torch.equal(predictor.sample(N, seed=0)(*pool()), fitted(name).sample(N, seed=0)(*pool()))
+
+
+# ── going on in another process ──────────────────────────────────────────────────────────────────
+
+
+WARM = [name for name in PREDICTORS if name != "gaussian_process"]  # which starts every fit anew
+
+
+def picked(name, directory, rounds, **settings):
+    """A Learner made for each round, as by a new process every time; or for all of them."""
+    x, y = blobs(40, seed=5)
+    found = []
+    for _ in range(rounds):
+        predictor, _ = made(name, **settings)
+        with Learner(predictor, x, "bald", directory=directory, draws=N) as driven:
+            for _ in range(1 if directory else rounds):
+                picks = driven.ask(6)
+                driven.tell(picks.indices, y[picks.indices])
+                found.append(picks.indices.tolist())
+        if not directory:
+            return found
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"), [*((n, {}) for n in PREDICTORS), *((n, {"warm_start": True}) for n in WARM)]
+)
+def test_a_learner_goes_on_after_every_predictor_was_killed(tmp_path, name, settings):
+    """#14: predictors without a module could not be resumed."""
+    assert picked(name, tmp_path, 4, **settings) == picked(name, None, 4, **settings)
+
+
+@every
+def test_what_a_fit_starts_from_can_be_put_back(name):
+    first, _ = made(name)
+    start = {key: value.clone() for key, value in first.state().items()}
+    first.fit(blobs(), generator=generator())
+    second, _ = made(name)
+    second.fit(blobs(30, seed=8), generator=generator(8))
+    second.load_state(start)
+    second.fit(blobs(), generator=generator())
+    assert torch.equal(first.sample(N, seed=0)(*pool()), second.sample(N, seed=0)(*pool()))
+
+
+@every
+def test_the_number_of_classes_is_known_before_any_fit(name):
+    predictor, model = made(name)
+    modes = [part.training for part in model.modules()] if isinstance(model, nn.Module) else []
+    assert isinstance(predictor, Predictor)
+    assert predictor.width(pool()[0]) == CLASSES
+    assert modes == ([part.training for part in model.modules()] if isinstance(model, nn.Module) else [])
 
 
 # ── bad input ────────────────────────────────────────────────────────────────────────────────────

@@ -113,7 +113,7 @@ def run(
         claim(place, spec, resume)
     with learner(spec, data, place, say) as driven:
         rounds = Rounds(spec, data, driven)
-        done = [] if place is None else _found(place, say)
+        done = [] if place is None else _found(place, driven, say)
         yield from done
         while not done or done[-1]["picks"]:
             record = rounds.record(len(done))
@@ -162,8 +162,20 @@ def allowed(directory: Path, spec: Experiment, resume: bool) -> bool:
             f"{directory} holds a run already; go on with it by --resume (a finished one is left as it is), "
             "or write elsewhere by --out"
         )
-    agree(directory, json.loads(path.read_bytes()), asdict(spec))
+    agree(directory, _specification(path), asdict(spec))
     return True
+
+
+def _specification(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_bytes())
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise ValueError(
+            f"{path} is damaged: it does not hold the settings of a run; restore it, or remove its directory"
+        )
+    return found
 
 
 def claim(directory: Path, spec: Experiment, resume: bool) -> None:
@@ -197,12 +209,36 @@ def _value(key: str, value: str, kind: Any) -> Any:
         raise ValueError(f"{key} must be {names[kind]}, but is {value!r}") from None
 
 
-def _found(directory: Path, say: Say) -> list[Record]:
+def _found(directory: Path, driven: Learner, say: Say) -> list[Record]:
+    """The records of a run that goes on, if they are those of its journal."""
     path = directory / "records.jsonl"
     note = records.repair(path)
     if note:
         say(note)
-    return records.read(path)
+    found = records.read(path)
+    _check_records(path, found, driven)
+    return found
+
+
+def _check_records(path: Path, found: list[Record], driven: Learner) -> None:
+    """Every round in order, each with the picks that its journal has, and not more than one round behind it."""
+    asked = driven.asked
+    for number, record in enumerate(found):
+        picks = record.get("picks")
+        expected = asked[number + 1] if number + 1 < len(asked) else []
+        if record.get("round") != number or picks != expected:
+            raise ValueError(
+                f"{path}, line {number + 1}, should be round {number} with the picks that the journal beside it has, but "
+                f"is round {record.get('round')!r}; lines are missing or from another run: restore the file, or remove "
+                f"{path.parent} and run again"
+            )
+    behind = len(asked) - len(found)
+    answered = behind == 2 and not set(asked[-1]) <= driven.labels.pending.keys()
+    if behind > 2 or answered:
+        raise ValueError(
+            f"{path} has {len(found)} rounds, but the journal beside it goes on beyond them: records are missing at "
+            f"the end; restore the file, or remove {path.parent} and run again"
+        )
 
 
 @dataclass

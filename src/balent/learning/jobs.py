@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import signal
 import threading
+import traceback
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -32,7 +33,7 @@ class News:
     spec: Experiment
     record: Record | None = None
     word: str | None = None
-    error: Exception | None = None
+    error: str | None = None
 
     @property
     def ended(self) -> bool:
@@ -71,7 +72,7 @@ def _news(pipe: Connection, spec: Experiment, process: Any, active: dict[Connect
         news = pipe.recv()
     except EOFError:
         process.join()
-        news = News(spec, error=ChildProcessError(f"{_title(spec)} was killed (exit code {process.exitcode})"))
+        news = News(spec, error=f"{_title(spec)} {_ending(process.exitcode)}")
     if news.ended:
         process.join()
         pipe.close()
@@ -92,7 +93,14 @@ def _run(spec: Experiment, directory: Path, options: dict[str, Any], pipe: Conne
             pipe.send(News(spec, record=record))
         pipe.send(News(spec))
     except EXPECTED as error:
-        pipe.send(News(spec, error=type(error)(f"{_title(spec)}: {error}")))
+        pipe.send(News(spec, error=f"{_title(spec)}: {error}"))
+    except Exception:  # a fault in code: the person who reads this needs the place
+        pipe.send(News(spec, error=f"{_title(spec)} failed:\n{traceback.format_exc()}"))
+
+
+def _ending(code: int) -> str:
+    """How a process ended that did not say so itself."""
+    return f"was killed by signal {-code}" if code < 0 else f"ended without a result (exit code {code})"
 
 
 def _die_with_parent() -> None:

@@ -4,9 +4,11 @@ Events are what the journal holds. The state is a function of them and of nothin
 process that died is continued by adding them up again. Last word wins; earlier ones are kept.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 Event = dict[str, Any]
 
@@ -30,35 +32,48 @@ class Labels:
         return labels
 
     def add(self, event: Event) -> None:
-        kinds = {"start": self._start, "ask": self._ask, "tell": self._tell, "skip": self._skip}
+        kinds = {"start": self._start, "pin": self._start, "ask": self._ask, "tell": self._tell, "skip": self._skip}
         if event.get("event") not in kinds:
-            raise ValueError(
-                f"the journal speaks of {event.get('event')!r}, which this version of balent does not know"
-            )
-        kinds[event["event"]](event)
+            raise ValueError(f"the event {event.get('event')!r} is not known to this version of balent")
+        try:
+            kinds[event["event"]](event)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"the event {event['event']!r} is damaged: {error}") from error
 
-    def open(self, pool: int) -> Iterator[int]:
-        """Positions that may be asked."""
-        closed = self.told.keys() | self.pending.keys() | self.skipped
-        return (position for position in range(pool) if position not in closed)
+    def closed(self) -> set[int]:
+        """Positions that are not to be asked: labelled, pending or skipped."""
+        return {*self.told, *self.pending, *self.skipped}
+
+    def open(self, pool: int) -> np.ndarray:
+        """Positions that may be asked, ascending."""
+        left = np.ones(pool, dtype=bool)
+        left[list(self.closed())] = False
+        return left.nonzero()[0]
 
     def _start(self, event: Event) -> None:
-        pass
+        """Says what the journal belongs to; nothing about labels."""
 
     def _ask(self, event: Event) -> None:
-        self.pending.update(zip(event["indices"], map(float, event["scores"]), strict=True))
+        indices = _whole(event["indices"])
+        self.pending.update(zip(indices, map(float, event["scores"]), strict=True))
         self.asks += 1
-        self.asked += len(event["indices"])
+        self.asked += len(indices)
 
     def _tell(self, event: Event) -> None:
-        for position, label in zip(event["indices"], event["labels"], strict=True):
+        for position, label in zip(_whole(event["indices"]), _whole(event["labels"]), strict=True):
             self.told[position] = label
             self.history.setdefault(position, []).append((event.get("who"), label))
             self.pending.pop(position, None)
             self.skipped.discard(position)
 
     def _skip(self, event: Event) -> None:
-        for position in event["indices"]:
+        for position in _whole(event["indices"]):
             self.pending.pop(position, None)
             self.told.pop(position, None)
             self.skipped.add(position)
+
+
+def _whole(values: Any) -> list[int]:
+    if not isinstance(values, list) or any(type(value) is not int or value < 0 for value in values):
+        raise ValueError(f"positions and labels must be lists of whole numbers, but one is {str(values)[:40]}")
+    return values

@@ -10,7 +10,7 @@ import contextlib
 import math
 import os
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,8 +18,8 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from balent import checks
-from balent.learning import checkpoint, randomness, records
+from balent import checks, names
+from balent.learning import checkpoint, fingerprint, randomness, records
 from balent.learning import start as starts
 from balent.learning.acquire import acquire
 from balent.learning.labels import Event, Labels
@@ -27,7 +27,11 @@ from balent.learning.pool import Pool, as_pool
 from balent.learning.remaining import Remaining, remaining
 from balent.learning.seeds import seed_of
 from balent.strategies import strategy as named
-from balent.types import Picks, Sampled, Strategy
+from balent.types import Picks, Predictor, Sampled, Strategy, Wide
+
+FORMAT = 2  # of the journal
+PINNED = ("format", "fingerprint", "code")  # of its first line: checked apart from the settings
+MOST = 1 << 31  # classes, where the predictor does not tell how many it knows
 
 NUMBERS = {math.inf: "inf", -math.inf: "-inf"}  # JSON has no infinity
 
@@ -36,22 +40,29 @@ Say = Callable[[str], None]
 
 
 class Learner:
-    """A predictor, a pool, and what is told of its labels. `directory=None` keeps it in memory.
+    """A predictor, a pool, and the labels known so far. Asks which points to label next, and remembers the answers.
 
-    `start` decides what is asked before a model can be trained (labels of two classes): "random" points, or a list of
-    positions. `masks` are per point where predictor and strategy allow it, so that copies are not bought together, or
-    as said; strategies that need functions of the whole pool (batch_bald, core_mse) share them always. `say` is called
-    with what a person should know; by default it is a warning.
+    predictor   what is trained: `fit`, `sample`, `state`, `load_state`
+    pool        the points: an array, a Dataset, anything with a length and items
+    strategy    a name (see `balent list`), or a strategy of your own
+    seed        decides everything that is random
+    directory   where the journal is kept; None keeps it in memory
+    ids         a name for each point. The directory then belongs to these ids, else to the content of the pool
+    draws       posterior samples that score the pool; "auto" or "analytic" as in `acquire`
+    masks       "auto": per point if predictor and strategy allow it, so that duplicates are not queried together
+    start       what is asked before a model can be trained (labels of two classes): "random", or a list of positions
+    say         is called with what a person should know; by default it is a warning
     """
 
     def __init__(
         self,
-        predictor: Any,
+        predictor: Predictor,
         pool: Any,
         strategy: str | Strategy = "balentacq",
         *,
         seed: int = 0,
         directory: str | os.PathLike[str] | None = None,
+        ids: Sequence[str] | None = None,
         draws: int | str = 100,
         masks: str = "auto",
         start: Literal["random"] | Sequence[int] = "random",
@@ -60,18 +71,25 @@ class Learner:
         found = as_pool(pool)
         if not isinstance(found, Pool):
             raise TypeError("a Learner asks by position, so its pool must have a length and positions, not be a stream")
+        if len(found) == 0:
+            raise ValueError("the pool is empty: there is nothing to ask")
+        checks.predictor(predictor)
         self.predictor, self.pool, self.seed, self.say = predictor, found, seed, say
+        self.ids = None if ids is None else checks.ids(ids, len(found))
+        self.width = predictor.width(found[torch.tensor([0])]) if isinstance(predictor, Wide) else None
         self.strategy: Strategy = named(strategy) if isinstance(strategy, str) else strategy
         self.draws, self.masks = draws, randomness.masks(masks, predictor, self.strategy)
         self.start = start if isinstance(start, str) else _positions(start, len(found))
         self._fitted: dict[int, int] | None = None  # the labels of the last fit
+        self._cold = False  # fits are known to start from the same weights every time
         self._sampled: tuple[tuple[int, str], Sampled] | None = None
         self._open = contextlib.ExitStack()
+        self._closed = False
         self._events: list[Event] = []
         self.directory = None if directory is None else Path(directory)
-        name = strategy if isinstance(strategy, str) else repr(strategy)
         with contextlib.ExitStack() as opening:
             opening.callback(self.close)
+            name = names.identity(strategy)
             self._begin({"strategy": name, "seed": seed, "draws": draws, "masks": masks, "pool": len(found)})
             opening.pop_all()
 
@@ -79,8 +97,8 @@ class Learner:
 
     def ask(self, k: int) -> Picks:
         """The k points to label next, best first: now pending. Trains on all that is told, if that is not done yet."""
-        left = list(self.labels.open(len(self.pool)))
-        if not left:
+        left = self.labels.open(len(self.pool))
+        if not len(left):
             raise ValueError("nothing is left to ask: every point is told, pending or skipped")
         checks.batch_size(k, None)
         if k > len(left):
@@ -98,8 +116,13 @@ class Learner:
             raise ValueError(
                 f"every point needs one label, but there are {len(positions)} points, {len(values)} labels"
             )
-        if values and min(values) < 0:
-            raise ValueError(f"labels must be 0..classes-1, but one is {min(values)}")
+        classes = MOST if self.width is None else self.width
+        for value in values:
+            if not 0 <= value < classes:
+                raise ValueError(
+                    f"labels must be class numbers 0..{classes - 1} of the model, but one is {value}; "
+                    "nothing was recorded"
+                )
         if positions:
             self._happen({"event": "tell", "indices": positions, "labels": values, "who": who})
 
@@ -124,17 +147,26 @@ class Learner:
             torch.tensor([*waiting], dtype=torch.int64), torch.tensor([*waiting.values()], dtype=torch.float64)
         )
 
+    @property
+    def asked(self) -> list[list[int]]:
+        """The positions of every `ask` so far, in order."""
+        return [event["indices"] for event in self._events if event["event"] == "ask"]
+
     def history(self, index: int) -> list[tuple[str | None, int]]:
         """Who gave which label to a point, in order."""
         return list(self.labels.history.get(index, []))
 
     def fit(self) -> None:
-        """Train on everything that is told, unless the last fit did."""
+        """Train on all labelled points, unless the last fit did."""
         self._resume_fit()
         if self._fitted != self.labels.told:
-            if self.directory is not None and checkpoint.is_warm(self.predictor):
-                checkpoint.save(self.directory / "checkpoint.safetensors", self.predictor, events=len(self._events))
+            start = self.predictor.state()
+            if start and not self._cold and self._keeps:
+                checkpoint.save(self._checkpoint, start, events=len(self._events))
             self._fit(self.labels)
+            self._cold = checkpoint.same(start, self.predictor.state())
+            if self._cold and self._keeps:
+                self._checkpoint.unlink(missing_ok=True)  # a fit that starts anew needs no memory of the last one
 
     def sampled(self, masks: str = "shared") -> Sampled:
         """Functions drawn from the posterior given everything told; `ask` scores with those of `self.masks`."""
@@ -147,7 +179,8 @@ class Learner:
         return self._sampled[1]
 
     def close(self) -> None:
-        """Let go of the directory."""
+        """Let go of the directory. Nothing can be asked or told afterwards."""
+        self._closed = True
         self._open.close()
 
     def __enter__(self) -> "Learner":
@@ -160,7 +193,7 @@ class Learner:
 
     def _begin(self, settings: dict[str, Any]) -> None:
         given = None if isinstance(self.start, str) else self.start
-        opening = {"event": "start", "format": records.FORMAT, **settings, "start": given or self.start}
+        opening = {"event": "start", "format": FORMAT, **settings, "start": given or self.start}
         if self.directory is None:
             self._events, self.labels = [opening], Labels()
             return
@@ -168,45 +201,108 @@ class Learner:
         note = records.repair(self._journal)
         if note:
             self.say(note)
-        self._events = records.read(self._journal)
-        initial = self.directory / "initial.safetensors"
-        if self._events:
-            agree(self.directory, self._events[0], opening)
-            checkpoint.restore_initial(initial, self.predictor)
+        if self._journal.exists():
+            self._go_on(opening)
         else:
-            checkpoint.save(initial, self.predictor)
-            records.append(self._journal, opening)
-            self._events = [opening]
-        self.labels = Labels.of(self._events)
+            self._begin_anew(opening)
+
+    def _begin_anew(self, opening: Event) -> None:
+        checkpoint.save(self._initial, self.predictor.state())
+        opening |= {"fingerprint": fingerprint.pin(self.pool, self.ids), "code": names.source_hash(self.strategy)}
+        self.labels = Labels()
+        records.begin(self._journal, opening)
+        self._events = [opening]
+
+    def _go_on(self, opening: Event) -> None:
+        """With what another process began, if it is the same work on the same pool."""
+        self._events = records.read(self._journal)
+        if not self._events:
+            raise ValueError(
+                f"{self._journal} is empty, but a journal begins with a line: its labels are lost; restore the file, "
+                "or remove the directory to begin anew"
+            )
+        before = {name: value for name, value in self._events[0].items() if name not in PINNED}
+        agree(self._journal.parent, before, {name: value for name, value in opening.items() if name not in PINNED})
+        checkpoint.restore(self._initial, self.predictor)
+        self.labels = self._added_up()
+        self._check_pool()
+        code = self._events[0].get("code")
+        if code is not None and code != names.source_hash(self.strategy):
+            self.say(
+                f"the code of {opening['strategy']} has changed since {self.directory} was begun; the new code is used"
+            )
+
+    def _added_up(self) -> Labels:
+        labels = Labels()
+        for number, event in enumerate(self._events, 1):
+            try:
+                labels.add(event)
+            except ValueError as error:
+                raise ValueError(f"{self._journal}, line {number}: {error}") from error
+        beyond = [position for position in labels.closed() if position >= len(self.pool)]
+        if beyond:
+            raise ValueError(f"{self._journal} speaks of point {max(beyond)}, but the pool has {len(self.pool)} points")
+        return labels
+
+    def _check_pool(self) -> None:
+        """Labels must not move to other points: the pool is the one that the directory was begun with."""
+        pins = [event["fingerprint"] for event in self._events if event.get("fingerprint")]
+        if not pins:
+            self.say(
+                f"{self.directory} was begun by balent 0.1, which did not record which pool its labels belong to; from "
+                "now on they belong to this one"
+            )
+            self._happen({"event": "pin", "format": FORMAT, "fingerprint": fingerprint.pin(self.pool, self.ids)})
+        elif not fingerprint.matches(pins[-1], self.pool, self.ids):
+            raise ValueError(
+                f"the labels in {self.directory} belong to another pool: its {pins[-1].partition(':')[0]} differ, so "
+                "labels would move to other points; give the pool (and ids) it was begun with, or another directory"
+            )
 
     @property
     def _journal(self) -> Path:
         assert self.directory is not None
         return self.directory / "journal.ndjson"  # not .jsonl: those are records
 
+    @property
+    def _initial(self) -> Path:
+        assert self.directory is not None
+        return self.directory / "initial.safetensors"
+
+    @property
+    def _checkpoint(self) -> Path:
+        assert self.directory is not None
+        return self.directory / "checkpoint.safetensors"
+
+    @property
+    def _keeps(self) -> bool:
+        """May files be written?"""
+        return self.directory is not None and not self._closed
+
     def _happen(self, event: Event) -> None:
         """First on disk, then in memory: what is known is never more than what will be known after a crash."""
+        if self._closed:
+            raise ValueError("this Learner is closed, and its directory may be in use elsewhere; make it again")
         if self.directory is not None:
             records.append(self._journal, event)
         self._events.append(event)
         self.labels.add(event)
 
     def _is_start(self) -> bool:
-        waiting = not isinstance(self.start, str) and any(i in self._closed_less(self.start) for i in self.start)
-        return waiting or len(set(self.labels.told.values())) < 2
+        return bool(self._waiting()) or len(set(self.labels.told.values())) < 2
 
-    def _closed_less(self, positions: Iterable[int]) -> set[int]:
-        labels = self.labels
-        return set(positions) - labels.told.keys() - labels.pending.keys() - labels.skipped
+    def _waiting(self) -> list[int]:
+        """Given start points that nobody was asked for yet."""
+        closed = self.labels.closed()
+        return [] if isinstance(self.start, str) else [i for i in self.start if i not in closed]
 
-    def _first(self, left: list[int], k: int) -> Picks:
+    def _first(self, left: np.ndarray, k: int) -> Picks:
         """Points without a model: the given ones first, then at random."""
-        given = [] if isinstance(self.start, str) else [i for i in self.start if i in self._closed_less(self.start)]
-        allowed = set(left)
-        chosen = given[:k] or [i for i in starts.order(len(self.pool), self.seed) if i in allowed][:k]
+        order = np.asarray(starts.order(len(self.pool), self.seed))
+        chosen = self._waiting()[:k] or order[np.isin(order, left)][:k].tolist()
         return Picks(torch.tensor(chosen), torch.zeros(len(chosen), dtype=torch.float64))
 
-    def _best(self, left: list[int], k: int) -> Picks:
+    def _best(self, left: np.ndarray, k: int) -> Picks:
         points, sampled, positions = remaining(self.pool, left, self.sampled(self.masks))
         seed = seed_of(self.seed, "strategy", self.labels.asked)
         auto = "auto" if self.draws == "auto" else None
@@ -220,12 +316,9 @@ class Learner:
         return Remaining(self.pool.source, self.pool.collate, torch.tensor(closed))
 
     def _resume_fit(self) -> None:
-        """After a crash of a warm-started run: the last fit once more, from where it started."""
-        if self._fitted is not None or self.directory is None or not checkpoint.is_warm(self.predictor):
-            return
-        path = self.directory / "checkpoint.safetensors"
-        if path.exists():
-            about = checkpoint.restore(path, self.predictor)
+        """After a crash of a run that starts each fit from the last one: that fit once more, from where it started."""
+        if self._fitted is None and self.directory is not None and self._checkpoint.exists():
+            about = checkpoint.restore(self._checkpoint, self.predictor)
             self._fit(Labels.of(self._events[: about["events"]]))
 
     def _fit(self, labels: Labels) -> None:

@@ -15,28 +15,47 @@ from pathlib import Path
 from typing import Any
 
 FORMAT = 1
+READABLE = (1, 2)  # 2: journals that pin their pool by a fingerprint
 PATIENCE = 2.0  # seconds: so long may a process that was killed take to let go of its directory
 
 Record = dict[str, Any]
 
 
 def append(path: Path, record: Record) -> None:
-    """One more line: when this returns, it is on disk."""
-    line = json.dumps(record, allow_nan=False, ensure_ascii=False) + "\n"
+    """One more line: when this returns, it is on disk. When it raises, the file is what it was before."""
+    line = _line(record)
     with in_words(path):
         new = not path.exists()
-        with path.open("ab") as file:
-            before = file.tell()
-            try:
-                file.write(line.encode())
-                file.flush()
-                os.fsync(file.fileno())
-            except OSError:
-                with contextlib.suppress(OSError):
-                    os.truncate(path, before)
-                raise
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        try:
+            _append(handle, line)
+        finally:
+            os.close(handle)
         if new:
             sync(path.parent)
+
+
+def begin(path: Path, record: Record) -> None:
+    """A file with its first line, or no file: one that lost its lines can then be told from one that never had any."""
+    write(path, _line(record))
+
+
+def _line(record: Record) -> bytes:
+    return (json.dumps(record, allow_nan=False) + "\n").encode()
+
+
+def _append(handle: int, line: bytes) -> None:
+    """Unbuffered: what is not written here can never reach the file later."""
+    before = os.fstat(handle).st_size
+    if before and os.pread(handle, 1, before - 1) != b"\n":
+        raise OSError("its last line is torn; open the directory again, which repairs it")
+    try:
+        while line:
+            line = line[os.write(handle, line) :]
+        os.fsync(handle)
+    except BaseException:
+        os.ftruncate(handle, before)
+        raise
 
 
 def read(path: Path) -> list[Record]:
@@ -45,7 +64,7 @@ def read(path: Path) -> list[Record]:
 
 
 def repair(path: Path) -> str | None:
-    """Cut off a torn last line, so that appending is safe again, and say so."""
+    """Cut off a torn last line, so that appending is safe again, and report it."""
     if not path.exists():
         return None
     whole, torn = _split(path.read_bytes())
@@ -54,11 +73,14 @@ def repair(path: Path) -> str | None:
         return None
     with in_words(path):
         if _complete(torn):
-            with path.open("ab") as file:
+            with path.open("ab", buffering=0) as file:
                 file.write(b"\n")
             return None
-        os.truncate(path, len(whole))
-    return f"the last line of {path} was torn when its process ended; it was cut off, and what it said is done again"
+        if whole:
+            os.truncate(path, len(whole))
+        else:
+            path.unlink()  # nothing was ever acknowledged; an empty file would look like one that lost its lines
+    return f"the last line of {path} was torn when its process ended; it was cut off, and its step is done again"
 
 
 def write(path: Path, content: bytes) -> None:
@@ -147,7 +169,7 @@ def _parsed(path: Path, whole: bytes, torn: bytes) -> list[Record]:
 
 def _complete(torn: bytes) -> bool:
     """Only the end of the line is missing, nothing of what it says."""
-    with contextlib.suppress(ValueError):
+    with contextlib.suppress(ValueError, RecursionError):
         return isinstance(json.loads(torn), dict)
     return False
 
@@ -155,15 +177,15 @@ def _complete(torn: bytes) -> bool:
 def _record(path: Path, number: int, line: bytes) -> Record:
     try:
         record = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         record = None
     if not isinstance(record, dict):
         raise ValueError(
             f"{path}, line {number}, is damaged: {line[:40]!r}; restore the file, or remove the directory and run again"
         )
-    if record.get("format", FORMAT) != FORMAT:
+    if record.get("format", FORMAT) not in READABLE:
         raise ValueError(
-            f"{path}, line {number}, has format {record['format']!r}, but this version of balent reads format "
-            f"{FORMAT}; use the version that wrote it, or another directory"
+            f"{path}, line {number}, has format {record['format']!r}, but this version of balent reads formats "
+            f"{' and '.join(map(str, READABLE))}; use the version that wrote it, or another directory"
         )
     return record

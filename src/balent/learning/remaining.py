@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -59,7 +60,7 @@ class Placed:
         return lambda start, stop: Placed(part(start, stop), self.left)
 
 
-def remaining(pool: Pool, left: list[int], sampled: Any) -> tuple[Remaining, Placed, Tensor]:
+def remaining(pool: Pool, left: np.ndarray, sampled: Any) -> tuple[Remaining, Placed, Tensor]:
     """The pool without what is closed, the functions on it, and the positions of its points."""
-    positions = torch.tensor(left, dtype=torch.int64)
+    positions = torch.from_numpy(left)
     return Remaining(pool.source, pool.collate, positions), Placed(sampled, positions), positions

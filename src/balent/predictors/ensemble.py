@@ -18,7 +18,7 @@ from balent.predictors.asked import shared_draws
 from balent.predictors.functions import Functions
 from balent.predictors.inputs import Batch, fitting, logits_of
 from balent.predictors.last_layer import Features, features_of, frozen
-from balent.predictors.training import Progress, Training, fit, reproducible, weights
+from balent.predictors.training import Progress, Trained, Training, reproducible
 from balent.types import Indices
 
 
@@ -72,19 +72,23 @@ class Ensemble:
             raise ValueError(f"an ensemble has at least one member, but {members} were asked for")
         with reproducible(Generator().manual_seed(seed)):
             made = [_renewed(model) if isinstance(model, nn.Module) else model() for _ in range(members)]
-        self.members, self.settings = Members(made), Training(**training)
-        self._initial = weights(self.members)
+        self.members = Members(made)
+        self.trained = Trained("members", self.members, Training(**training))
 
     def fit(self, labelled: Any, *, generator: Generator, progress: Progress | None = None) -> None:
-        fit(
-            self.members,
-            labelled,
-            settings=self.settings,
-            initial=self._initial,
-            generator=generator,
-            loss=loss_of_all,
-            progress=progress,
-        )
+        self.trained.fit(labelled, generator=generator, loss=loss_of_all, progress=progress)
+
+    def state(self) -> dict[str, Tensor]:
+        """The weights that the next fit starts from."""
+        return self.trained.state()
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Put back weights that `state` gave."""
+        self.trained.load_state(state)
+
+    def width(self, batch: Any) -> int:
+        """How many classes the model has an output for."""
+        return self.trained.width(batch)
 
     def sample(self, n: int, *, seed: int, masks: str = "shared") -> Functions:
         """n of the members; the seed decides which, and their order."""

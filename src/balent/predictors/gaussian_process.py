@@ -135,6 +135,17 @@ class GaussianProcess:
         with reproducible(generator):
             self.fitted = learned(flat(x), y, self.classes, self.iterations, self.learning_rate, progress)
 
+    def state(self) -> dict[str, Tensor]:
+        """Nothing: every fit starts anew."""
+        return {}
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Nothing to put back."""
+
+    def width(self, batch: Any) -> int:
+        """How many classes it was made for."""
+        return self.classes
+
     def sample(self, n: int, *, seed: int, masks: str = "shared") -> Functions:
         shared_draws(n, masks, "a draw of a GaussianProcess is one function for all points")
         if self.fitted is None:

@@ -23,7 +23,7 @@ def as_pairs(labelled: Any) -> tuple[Batch, Tensor]:
             [2.0000, 3.0000]]), tensor([0, 1]))
     """
     x, y = labelled if isinstance(labelled, tuple) and len(labelled) == 2 else _columns(labelled)
-    return _batch(x), _labels(y)
+    return as_batch(x), _labels(y)
 
 
 def _columns(labelled: Any) -> tuple[Any, Any]:
@@ -39,7 +39,8 @@ def _columns(labelled: Any) -> tuple[Any, Any]:
     return [x for x, _ in pairs], [int(y) for _, y in pairs]
 
 
-def _batch(x: Any) -> Batch:
+def as_batch(x: Any) -> Batch:
+    """Points as one tensor, or as a dict of tensors."""
     if isinstance(x, Mapping):
         return {name: torch.as_tensor(value) for name, value in x.items()}
     if isinstance(x, list) and x and isinstance(x[0], Mapping):

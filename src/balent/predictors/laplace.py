@@ -19,7 +19,7 @@ from balent.predictors.asked import shared_draws
 from balent.predictors.functions import Functions
 from balent.predictors.inputs import Batch, as_pairs, fitting, logits_of, take
 from balent.predictors.last_layer import Features, frozen, split
-from balent.predictors.training import Progress, Training, fit, weights
+from balent.predictors.training import Progress, Trained, Training
 from balent.types import Indices
 
 FULL = 2048  # weights: 32 MB of curvature, whose eigenvectors take seconds
@@ -126,21 +126,26 @@ class LastLayerLaplace:
             raise ValueError("the model has no nn.Linear layer; end it with one")
         if prior_precision is not None and not prior_precision > 0:
             raise ValueError(f"prior_precision must be positive, but is {prior_precision}")
-        self.model, self.prior_precision, self.settings = model, prior_precision, Training(**training)
+        self.model, self.prior_precision = model, prior_precision
+        self.trained = Trained("model", model, Training(**training))
         self.posterior: Posterior | None = None
-        self._initial = weights(model)
 
     def fit(self, labelled: Any, *, generator: Generator, progress: Progress | None = None) -> None:
         x, y = as_pairs(labelled)
-        fit(
-            self.model,
-            (x, y),
-            settings=self.settings,
-            initial=self._initial,
-            generator=generator,
-            progress=progress,
-        )
+        self.trained.fit((x, y), generator=generator, progress=progress)
         self.posterior = posterior(self.model, x, len(y), self.prior_precision)
+
+    def state(self) -> dict[str, Tensor]:
+        """The weights that the next fit starts from."""
+        return self.trained.state()
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Put back weights that `state` gave."""
+        self.trained.load_state(state)
+
+    def width(self, batch: Any) -> int:
+        """How many classes the model has an output for."""
+        return self.trained.width(batch)
 
     def sample(self, n: int, *, seed: int, masks: str = "shared") -> Functions:
         shared_draws(n, masks, "a draw of LastLayerLaplace is one last layer for all points")

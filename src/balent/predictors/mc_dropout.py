@@ -21,7 +21,7 @@ from balent.predictors.inputs import Batch
 from balent.predictors.last_layer import Features, features_of
 from balent.predictors.masks import Masks
 from balent.predictors.network import Network
-from balent.predictors.training import Progress, Training, fit, weights
+from balent.predictors.training import Progress, Trained, Training
 from balent.types import Draws, Indices
 
 Design = Literal["independent", "stratified", "matched"]
@@ -49,13 +49,23 @@ class MCDropout:
         if features is not None:
             checks.lookup(dict(model.named_modules()), features, "layer")
         self.model, self.probabilities, self.fast, self.features = model, probabilities, fast, features
-        self.training = Training(**training)
-        self._initial = weights(model)
+        self.trained = Trained("model", model, Training(**training))
 
     def fit(self, labelled: Any, *, generator: Generator, progress: Progress | None = None) -> None:
         """Train on all that is labelled, from the initial weights (or from the last ones: warm_start)."""
-        settings, initial = self.training, self._initial
-        fit(self.model, labelled, settings=settings, initial=initial, generator=generator, progress=progress)
+        self.trained.fit(labelled, generator=generator, progress=progress)
+
+    def state(self) -> dict[str, Tensor]:
+        """The weights that the next fit starts from."""
+        return self.trained.state()
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Put back weights that `state` gave."""
+        self.trained.load_state(state)
+
+    def width(self, batch: Any) -> int:
+        """How many classes the model has an output for."""
+        return self.trained.width(batch)
 
     def sample(
         self, n: int | Literal["analytic"], *, seed: int = 0, masks: str = "shared", design: Design = "independent"

@@ -18,7 +18,7 @@ from torch import Generator, Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from balent.predictors.augment import Augment, augmentation
-from balent.predictors.inputs import Batch, as_pairs, fitting, layout, logits_of, size, take
+from balent.predictors.inputs import Batch, as_batch, as_pairs, fitting, layout, logits_of, size, take
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 Progress = Callable[[int, int], None]  # called with the epochs done and the epochs in all
@@ -44,21 +44,38 @@ class Training:
         augmentation(self.augment)  # a name that there is
 
 
-def fit(
-    model: nn.Module,
-    labelled: Any,
-    *,
-    settings: Training,
-    initial: dict[str, Tensor],
-    generator: Generator,
-    loss: Loss = cross_entropy,
-    progress: Progress | None = None,
-) -> None:
-    """Train from the initial weights (see `weights`), or from the current ones where the start is warm."""
-    x, y = as_pairs(labelled)
-    if not settings.warm_start:
-        model.load_state_dict(initial)
-    train(model, x, y, settings=settings, generator=generator, loss=loss, progress=progress)
+class Trained:
+    """A network, how it is trained, and the weights that its next fit starts from.
+
+    `name` is what a file of weights calls the network.
+    """
+
+    def __init__(self, name: str, module: nn.Module, settings: Training) -> None:
+        self.name, self.module, self.settings = name, module, settings
+        self.initial = weights(module)
+
+    def fit(
+        self, labelled: Any, *, generator: Generator, loss: Loss = cross_entropy, progress: Progress | None = None
+    ) -> None:
+        """Train from the initial weights, or from the current ones under `warm_start`."""
+        x, y = as_pairs(labelled)
+        if not self.settings.warm_start:
+            self.module.load_state_dict(self.initial)
+        train(self.module, x, y, settings=self.settings, generator=generator, loss=loss, progress=progress)
+
+    def state(self) -> dict[str, Tensor]:
+        """The weights that the next fit starts from."""
+        start = weights(self.module) if self.settings.warm_start else self.initial
+        return {f"{self.name}.{key}": value for key, value in start.items()}
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Put back weights that `state` gave."""
+        self.module.load_state_dict({key.removeprefix(f"{self.name}."): value for key, value in state.items()})
+        self.initial = weights(self.module)
+
+    def width(self, batch: Any) -> int:
+        """How many classes the network has an output for."""
+        return width(self.module, fitting(self.module, as_batch(batch)))
 
 
 def weights(model: nn.Module) -> dict[str, Tensor]:
@@ -153,12 +170,22 @@ def reproducible(generator: Generator, device: str = "cpu") -> Iterator[None]:
 def check(model: nn.Module, x: Batch, y: Tensor, *, one_class: bool = False) -> None:
     """Is this a set to learn from, for this model?  One point is tried, in eval mode."""
     check_sizes(x, y)
+    check_labels(y, width(model, x), one_class=one_class)
+
+
+def width(model: nn.Module, batch: Batch) -> int:
+    """How many outputs the model has: its first point is tried in evaluation mode, and modes are put back."""
+    modes = [(part, part.training) for part in model.modules()]
     model.eval()
-    with torch.inference_mode():
-        output = logits_of(model, take(x, slice(0, 1)))
+    try:
+        with torch.inference_mode():
+            output = logits_of(model, take(batch, slice(0, 1)))
+    finally:
+        for part, mode in modes:
+            part.training = mode
     if output.ndim < 2 or len(output) != 1:
         raise ValueError(f"the model must give [batch, classes], but gave {tuple(output.shape)} for a batch of 1")
-    check_labels(y, output.shape[-1], one_class=one_class)
+    return int(output.shape[-1])
 
 
 def check_sizes(x: Batch, y: Tensor) -> None:

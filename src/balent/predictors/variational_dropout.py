@@ -21,7 +21,7 @@ from balent.predictors.asked import shared_draws
 from balent.predictors.functions import Functions
 from balent.predictors.inputs import Batch, as_pairs, fitting
 from balent.predictors.last_layer import features_of, frozen
-from balent.predictors.training import Progress, Training, fit, weights
+from balent.predictors.training import Progress, Trained, Training
 from balent.types import Indices
 
 C1, C2, C3 = 1.16145124, -1.50204118, 0.58629921  # Kingma et al. (2015), equation 14
@@ -101,8 +101,8 @@ class VariationalDropout:
     def __init__(self, model: nn.Module, *, kl_weight: float = 1.0, **training: Any) -> None:
         if not variational_layers(model):
             raise ValueError("the model has no VariationalLinear layer; replace nn.Linear layers by it")
-        self.model, self.kl_weight, self.settings = model, kl_weight, Training(**training)
-        self._initial = weights(model)
+        self.model, self.kl_weight = model, kl_weight
+        self.trained = Trained("model", model, Training(**training))
 
     def fit(self, labelled: Any, *, generator: Generator, progress: Progress | None = None) -> None:
         x, y = as_pairs(labelled)
@@ -110,15 +110,19 @@ class VariationalDropout:
         def loss(logits: Tensor, labels: Tensor) -> Tensor:
             return cross_entropy(logits, labels) + self.kl_weight / len(y) * self.divergence()
 
-        fit(
-            self.model,
-            (x, y),
-            settings=self.settings,
-            initial=self._initial,
-            generator=generator,
-            loss=loss,
-            progress=progress,
-        )
+        self.trained.fit((x, y), generator=generator, loss=loss, progress=progress)
+
+    def state(self) -> dict[str, Tensor]:
+        """The weights that the next fit starts from."""
+        return self.trained.state()
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Put back weights that `state` gave."""
+        self.trained.load_state(state)
+
+    def width(self, batch: Any) -> int:
+        """How many classes the model has an output for."""
+        return self.trained.width(batch)
 
     def divergence(self) -> Tensor:
         """KL of all weights to their prior, up to a constant."""

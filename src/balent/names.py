@@ -1,0 +1,62 @@
+"""Names of objects that a journal can hold: the same in every process, for functions of a user's own too."""
+
+import dataclasses
+import hashlib
+import inspect
+from functools import partial
+from typing import Any
+
+
+def identity(thing: Any) -> str:
+    """A name for a strategy, a measure or a setting that another process finds again.
+
+    A function is named by its module and its name, never by an address.
+
+    >>> identity(partial(identity, 1))
+    'partial(balent.names:identity, 1)'
+    """
+    if isinstance(thing, str):
+        return thing
+    if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
+        fields = (f"{f.name}={_inner(getattr(thing, f.name))}" for f in dataclasses.fields(thing) if f.repr)
+        return f"{type(thing).__qualname__}({', '.join(fields)})"
+    return _inner(thing)
+
+
+def _inner(value: Any) -> str:
+    if isinstance(value, partial):
+        named = (f"{name}={_inner(v)}" for name, v in sorted(value.keywords.items()))
+        return f"partial({', '.join([_inner(value.func), *map(_inner, value.args), *named])})"
+    if inspect.isroutine(value) or isinstance(value, type):
+        return f"{value.__module__}:{value.__qualname__}"
+    if isinstance(value, str) or not dataclasses.is_dataclass(value):
+        words = repr(value)
+        return words if " at 0x" not in words else f"{type(value).__module__}:{type(value).__qualname__}"
+    return identity(value)
+
+
+def source_hash(thing: Any) -> str | None:
+    """Of the source code of a user's own functions and classes in this object; None where all of it is balent's."""
+    found = sorted({text for part in _parts(thing) if (text := _source(part)) is not None})
+    return hashlib.sha256("\0".join(found).encode()).hexdigest()[:16] if found else None
+
+
+def _parts(thing: Any) -> list[Any]:
+    """The functions and classes that an object is made of."""
+    if isinstance(thing, partial):
+        return [part for inner in (thing.func, *thing.args, *thing.keywords.values()) for part in _parts(inner)]
+    if inspect.isroutine(thing) or isinstance(thing, type):
+        return [thing]
+    if dataclasses.is_dataclass(thing):
+        inner = [getattr(thing, f.name) for f in dataclasses.fields(thing)]
+        return [type(thing), *(part for value in inner for part in _parts(value))]
+    return [] if type(thing).__module__ == "builtins" else [type(thing)]
+
+
+def _source(part: Any) -> str | None:
+    if part.__module__ is None or part.__module__.partition(".")[0] in ("balent", "builtins", "torch", "numpy"):
+        return None
+    try:
+        return inspect.getsource(part)
+    except (OSError, TypeError):  # typed into an interpreter: there is no source to compare
+        return None
