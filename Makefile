@@ -1,12 +1,13 @@
 # make demo    install and run the main job        make test   install and run the tests
-# make check   format, lint, type-check, test      make slow   the checks that take minutes
+# make check   format, lint, type-check, test      make slow   the checks that take minutes, make torture among them
 # make bench   measure speed, memory and accuracy  make docs   rebuild generated docs
 # make evidence  tables and figures of docs/evidence.md, from the records in results/; evidence-quick runs some anew
 PYTHON ?= python3
 BIN := .venv/bin
 KERNEL := CMakeLists.txt $(wildcard src/balent/kernels/native/*)
 
-.PHONY: demo test check format bench slow docs evidence evidence-quick
+
+.PHONY: demo test check format bench slow torture docs evidence evidence-quick
 
 demo: .venv/installed
 	$(BIN)/balent run digits
@@ -24,6 +25,11 @@ format: .venv/installed
 
 slow: .venv/installed
 	$(BIN)/python -m pytest -m slow
+	$(MAKE) torture
+
+# Kills, full disks, damaged files, bad input: a table of what became of them, in about ten minutes.
+torture: .venv/installed
+	PYTHONPATH=tests $(BIN)/python -m torture
 
 bench: .venv/installed
 	$(BIN)/python benchmarks/accuracy.py

@@ -225,6 +225,8 @@ def test_skipped_points_are_neither_trained_on_nor_asked_unless_they_are_told():
         ([1], [-1], ValueError, "one is -1"),
         ([1], [2], ValueError, r"labels must be class numbers 0\.\.1 of the model, but one is 2"),
         ([1], [2**63], ValueError, r"one is 9223372036854775808; nothing was recorded"),
+        ([1, 1], [0, 1], ValueError, "a point has one label, but point 1 is given 0 and 1 at once"),
+        (np.ma.masked_array([1, 2], [True, False]), [0, 1], TypeError, "masked array"),
         ([1], np.array([0.5]), TypeError, "labels must be whole numbers"),
         (np.array([1.5]), [0], TypeError, "positions must be whole numbers"),
     ],

@@ -116,13 +116,7 @@ class Learner:
             raise ValueError(
                 f"every point needs one label, but there are {len(positions)} points, {len(values)} labels"
             )
-        classes = MOST if self.width is None else self.width
-        for value in values:
-            if not 0 <= value < classes:
-                raise ValueError(
-                    f"labels must be class numbers 0..{classes - 1} of the model, but one is {value}; "
-                    "nothing was recorded"
-                )
+        self._check_labels(dict(zip(positions, values, strict=True)), positions, values)
         if positions:
             self._happen({"event": "tell", "indices": positions, "labels": values, "who": who})
 
@@ -288,6 +282,21 @@ class Learner:
         self._events.append(event)
         self.labels.add(event)
 
+    def _check_labels(self, last: dict[int, int], positions: list[int], labels: list[int]) -> None:
+        """Classes that the model has, and one for each point; `last` holds the last label given for a point."""
+        classes = MOST if self.width is None else self.width
+        for position, label in zip(positions, labels, strict=True):
+            if not 0 <= label < classes:
+                raise ValueError(
+                    f"labels must be class numbers 0..{classes - 1} of the model, but one is {label}; "
+                    "nothing was recorded"
+                )
+            if label != last[position]:
+                raise ValueError(
+                    f"a point has one label, but point {position} is given {label} and {last[position]} at once; "
+                    "nothing was recorded"
+                )
+
     def _is_start(self) -> bool:
         return bool(self._waiting()) or len(set(self.labels.told.values())) < 2
 
@@ -344,6 +353,8 @@ def agree(directory: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
 
 def _whole(values: Any, what: str) -> list[int]:
     """Numbers of any kind of array, if they are whole."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise TypeError(f"{what} must be plain numbers, but are a masked array; give those that count: x.compressed()")
     array = values.cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
     if array.ndim == 0:
         array = array[None]

@@ -1,0 +1,93 @@
+"""kill -9 at random moments: of Learners with every predictor, and of runs. The end is that of an undisturbed one."""
+
+import json
+import multiprocessing
+import random
+import tempfile
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from labelled import blobs, network
+from runs import IMAGES, finish, timeless
+from torch import nn
+
+from balent import Learner
+from balent.predictors import PREDICTORS, VariationalLinear
+
+POOL, LABELS = blobs(60, seed=5)
+ROUNDS, K = 6, 5
+CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload(["torture.kills", "torch._dynamo"])
+
+
+def predictor(name: str, seed: int):
+    """A small one of each kind, warm-started with every other seed where it can be."""
+    if name == "gaussian_process":
+        return PREDICTORS[name](3, iterations=5, features=64)
+    model = nn.Sequential(VariationalLinear(4, 8), nn.Linear(8, 3)) if name == "variational_dropout" else network()
+    members = {"members": 4} if name == "ensemble" else {}
+    return PREDICTORS[name](model, epochs=8, warm_start=seed % 2 == 0, **members)
+
+
+def learner(name: str, folder, seed: int) -> Learner:
+    torch.manual_seed(seed)
+    return Learner(predictor(name, seed), POOL, "bald", seed=seed, directory=folder, draws=4, say=lambda word: None)
+
+
+def drive(name: str, folder: str, seed: int) -> None:
+    """Ask and tell up to the last round, from wherever the directory is."""
+    torch.set_num_threads(1)
+    with learner(name, folder, seed) as driven:
+        while True:
+            waiting = driven.pending.indices
+            driven.tell(waiting, LABELS[waiting])
+            if len(driven.asked) == ROUNDS:
+                return
+            driven.ask(K)
+
+
+def asked(folder: str) -> list:
+    events = [json.loads(line) for line in (Path(folder) / "journal.ndjson").read_text().splitlines()]
+    return [[event.get(name) for name in ("event", "indices", "labels", "scores")] for event in events]
+
+
+def run(tries: int, seed: int) -> dict[str, Counter]:
+    """So many kills of each: Learners with every predictor, and runs."""
+    names = {f"kill -9, Learner with {name}": (name, drive, asked) for name in PREDICTORS}
+    found = {words: _killed(tries, seed, *how) for words, how in names.items()}
+    return {**found, "kill -9, balent run": _killed(tries, seed, "run", _finish, _records)}
+
+
+def _finish(name: str, folder: str, seed: int) -> None:
+    finish(replace(IMAGES, warm_start=seed % 2 == 0, total=60, epochs=10, seed=seed), Path(folder) / "run")
+
+
+def _records(folder: str) -> list:
+    lines = (Path(folder) / "run" / "records.jsonl").read_text().splitlines()
+    return timeless(json.loads(line) for line in lines)
+
+
+def _killed(tries: int, seed: int, name: str, work, result) -> Counter:
+    """Four kills a directory; what the last process leaves is compared with an undisturbed one."""
+    found: Counter = Counter()
+    moments = random.Random(seed)
+    for turn in range(-(-tries // 4)):
+        with tempfile.TemporaryDirectory() as whole, tempfile.TemporaryDirectory() as killed:
+            codes = [_process(work, name, whole, seed + turn)]
+            for _ in range(4):
+                _process(work, name, killed, seed + turn, moments.uniform(0.0, 0.8))
+            codes.append(_process(work, name, killed, seed + turn))
+            right = not any(codes) and result(whole) == result(killed)
+        found["right" if right else "traceback" if any(codes) else "silent"] += 4
+    return found
+
+
+def _process(work, name: str, folder: str, seed: int, after: float | None = None) -> int:
+    process = CONTEXT.Process(target=work, args=(name, folder, seed))
+    process.start()
+    process.join(after)
+    process.kill()
+    process.join()
+    return process.exitcode if after is None else 0
