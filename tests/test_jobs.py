@@ -37,6 +37,6 @@ def killed(data):
 )
 def test_only_what_was_killed_is_said_to_be_killed(tmp_path, network, said):
     """#14: every fault in a run's code was reported as "was killed (exit code 1)"."""
-    spec = replace(TINY, network=f"test_jobs:{network.__name__}", strategy="balentacq")
+    spec = replace(TINY, data="moons", network=f"test_jobs:{network.__name__}", strategy="balentacq")
     [news] = side_by_side([spec], tmp_path, 1)
     assert re.match(said, news.error)

@@ -9,7 +9,7 @@ import torch
 from torture.kills import POOL, learner
 
 ODD = [
-    None, True, "cat", b"x", 1.5, float("nan"), float("inf"), -1, 2**63, 2**64, 10**30, object, {}, set(), [[]], [[0, 1]],
+    None, True, "cat", b"x", 1.5, float("nan"), float("inf"), -1, 2**63, 2**64, 10**30, object, {}, [[]], [[0, 1]],
     np.array(0.5), np.array("a"), np.array([None], dtype=object), np.ma.masked_array([1, 2], [True, False]),
     torch.tensor(1.0), torch.tensor([True]), torch.zeros(2, 2, dtype=torch.int64), np.array([2**63], dtype=np.uint64),
 ]  # fmt: skip

@@ -228,8 +228,8 @@ def _check_records(path: Path, found: list[Record], driven: Learner) -> None:
         expected = asked[number + 1] if number + 1 < len(asked) else []
         if record.get("round") != number or picks != expected:
             raise ValueError(
-                f"{path}, line {number + 1}, should be round {number} with the picks that the journal beside it has, but "
-                f"is round {record.get('round')!r}; lines are missing or from another run: restore the file, or remove "
+                f"{path}, line {number + 1}, should be round {number} with the picks that its journal has, but is "
+                f"round {record.get('round')!r}; lines are missing or from another run: restore the file, or remove "
                 f"{path.parent} and run again"
             )
     behind = len(asked) - len(found)
