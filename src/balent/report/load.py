@@ -8,6 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ class Run:
         """One value per round; NaN where it was not recorded."""
         return np.array([number(record.get(name)) for record in self.records])
 
-    @property
+    @cached_property
     def accuracies(self) -> tuple[np.ndarray, np.ndarray]:
         """Labels and accuracy of the rounds that were evaluated."""
         values = self.series("accuracy")
