@@ -53,8 +53,8 @@ def test_an_order_that_seeds_here_do_not_decide_is_undecided():
 def test_the_sentence_counts_and_names_what_is_reversed():
     b = beside(balentacq=(0.8, 0.9), random=(0.7, 0.95))
     assert b.sentences == [
-        "The paper's table decides the order of two strategies in 2 of 3 cases: 0 agree here, 1 are reversed, "
-        "1 are undecided (secondary, each at 5 % and not corrected)",
+        "The paper's table decides the order of two strategies in 2 of 3 cases: the same here 0, reversed 1, "
+        "undecided 1 (secondary, each at 5 % and not corrected)",
         "Reversed: with 300 labels random is above BalEntAcq here and below it in the paper",
     ]
     assert b.headings() == ["strategy", "50 labels", "paper", "100 labels", "paper", "300 labels", "paper"]

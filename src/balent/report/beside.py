@@ -109,7 +109,7 @@ class Beside:
             return [f"The paper's table starts at {least:,} labels, and no run here has that many"]
         found, against = self.tally, [_against(order) for order in self.orders if order.verdict == "disagrees"]
         decided = len(self.orders) - found["open"]
-        said = f"{found['agrees']} agree here, {found['disagrees']} are reversed, {found['undecided']} are undecided"
+        said = f"the same here {found['agrees']}, reversed {found['disagrees']}, undecided {found['undecided']}"
         of_how_many = f"The paper's table decides the order of two strategies in {decided} of {len(self.orders)} cases"
         return [f"{of_how_many}: {said} (secondary, each at 5 % and not corrected)", *against]
 

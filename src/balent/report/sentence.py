@@ -50,9 +50,11 @@ def percent(share: float) -> str:
 
 
 def points(share: float) -> str:
-    """+1.2 from 0.012, in points of accuracy; more digits where the first would be lost."""
+    """+1.2 from 0.012, in points of accuracy; one more digit where the first would be lost."""
     value = 100 * share
-    return "0.0" if not value else (f"{value:+.1f}" if abs(value) >= 0.05 else f"{value:+.1g}").replace("-", "−")
+    if abs(value) < 0.005:
+        return "0.0"
+    return (f"{value:+.1f}" if abs(value) >= 0.05 else f"{value:+.2f}").replace("-", "−")
 
 
 def level(accuracy: float | None) -> str:
@@ -111,7 +113,7 @@ def _secondary(c: Comparison, name: str) -> str:
 def _labels(s: Saved) -> str:
     if s.share is None:
         return ""
-    many = f"{signed(s.share)} labels" if s.share else "as many labels"
+    many = f"{signed(s.share)} labels" if abs(s.share) >= 0.0005 else "as many labels"
     return f"{many} to reach {level(s.level)}{_bounds(s)}"
 
 
