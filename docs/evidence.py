@@ -17,16 +17,18 @@ from evidence_figure import write_gains, write_settings
 from balent.paper.results import acquisition_seconds
 from balent.report import load, summary, tables
 from balent.report.beside import Beside
-from balent.report.compare import Gain, gains, paired
+from balent.report.compare import differences, paired, span
 from balent.report.curves import labels_needed, rising
 from balent.report.findings import PHASES, Findings
 from balent.report.load import BASELINE
+from balent.report.sentence import points as signed
+from balent.report.significance import interval
 
 PAGE = Path(__file__).with_name("evidence.md")
 FIGURES = Path(__file__).with_name("evidence")
 RESULTS = Path(__file__).parent.parent / "results"
-AGAINST = ["gained on random (95 % CI)", "labels to random's end"]
-SPENT = ["spent on copies"]
+AGAINST = ["gain on random (corrected 95 % CI)", "labels to random's end"]
+SPENT = ["spent on duplicates"]
 BLOCK = re.compile(r"(<!-- (orders|results|settings|pairs|seconds) (.+?) -->\n).*?(<!-- /\2 -->)", re.S)
 
 
@@ -47,17 +49,17 @@ def findings(name: str, at: Sequence[int] = ()) -> tuple[Findings, ...]:
 def shown(words: str) -> str:
     """What the records of one file show: tables, sentences, a figure.
 
-    NAME at COUNTS of POINTS: with so many labels; so many different points are in the pool, the others are copies.
+    NAME at COUNTS of POINTS: with so many labels; so many different points are in the pool, the others are duplicates.
     """
     said, _, points = words.partition(" of ")
     name, *counts = said.replace(" at ", " ").split()
     [f] = findings(name, [int(n) for n in counts])
     write_gains(f, FIGURES / f"{name}.png")
-    return "\n".join([*_parts(f, points), f"![What each strategy gained on random](evidence/{name}.png)", ""])
+    return "\n".join([*_parts(f, points), f"![Gain of each strategy on random](evidence/{name}.png)", ""])
 
 
 def settings(words: str) -> str:
-    """Each strategy under each group of settings: what it gained on random; a figure. NAME of POINTS, as in `shown`."""
+    """Each strategy under each group of settings: its gain on random; a figure. NAME of POINTS, as in `shown`."""
     name, _, points = words.partition(" of ")
     found = findings(name)
     write_settings(found, FIGURES / f"{name}.png")
@@ -67,32 +69,32 @@ def settings(words: str) -> str:
             strategy,
             *_spent(f, strategy, points),
             tables.plus_minus(*f.area(strategy)),
-            _points(c.gains)[0],
+            tables.gain(c),
         ]
         for f in found
         for strategy, c in f.comparisons.items()
     ]
     headings = ["settings", "strategy", *SPENT[: bool(points)]]
-    headings += ["accuracy in %, mean of the curve", "points gained on random (95 % CI)"]
-    figure = f"![What was gained on random under each setting](evidence/{name}.png)"
+    headings += ["area: mean accuracy in %", f"{AGAINST[0]}, in points"]
+    figure = f"![Gain on random under each setting](evidence/{name}.png)"
     return f"{tables.markdown(headings, rows)}\n{figure}\n"
 
 
 def _spent(f: Findings, strategy: str, points: str) -> list[str]:
-    """The share of labels that went to a copy of a point bought before, in the mean of seeds."""
+    """The share of labels that went to a duplicate of a labelled point, in the mean of seeds."""
     if not points:
         return []
-    bought = [
+    queried = [
         [i % int(points) for record in run.records for i in record["picks"]] for run in f.group.strategies[strategy]
     ]
-    return [f"{np.mean([1 - len(set(positions)) / len(positions) for positions in bought]):.0%}"]
+    return [f"{np.mean([1 - len(set(positions)) / len(positions) for positions in queried]):.0%}"]
 
 
 def pairs(names: str) -> str:
     """One strategy against another, seed by seed, in each of several files: A B in NAME NAME …"""
     one, other, _, *files = names.split()
     rows = [_pair(one, other, f) for name in files for f in findings(name)]
-    headings = ["", "seeds", one, other, "points gained over the curve (95 % CI)", "at its end"]
+    headings = ["", "seeds", one, other, "gain in area, in points (95 % CI, not corrected)", "at the end"]
     return tables.markdown(headings, [row for row in rows if row])
 
 
@@ -103,11 +105,12 @@ def _pair(one: str, other: str, f: Findings) -> list[str]:
         return []
     both = paired(runs[one], runs[other])
     areas = [tables.plus_minus(*f.area(name)) for name in (one, other)]
-    return [f.group.title, str(len(both)), *areas, *_points(gains(both))]
+    found = differences(both, *span([run for pair in both for run in pair]))
+    return [f.group.title, str(len(both)), *areas, *map(_points, found)]
 
 
 def orders(names: str) -> str:
-    """Orders of two strategies that the paper's tables decide, and what became of them here."""
+    """Orders of two strategies that the paper's tables decide, and whether they are the same here."""
     found = [(f, Beside(f)) for name in names.split() for f in findings(name)]
     rows = [
         [f.group.title, tables.seeds(f), *(str(b.tally[verdict]) for verdict in ("agrees", "disagrees", "undecided"))]
@@ -117,12 +120,12 @@ def orders(names: str) -> str:
 
 
 def seconds(names: str) -> str:
-    """What a purchase costs: scoring the pool, here on one core, and in the paper on its A100."""
-    rows = [row for name in names.split() for row in _purchases(name)]
+    """What a query costs: scoring the pool, here on one core, and in the paper on its A100."""
+    rows = [row for name in names.split() for row in _queries(name)]
     return tables.markdown(["", "strategy", "draws", "seconds here", "seconds in the paper"], rows)
 
 
-def _purchases(name: str) -> Iterator[list[str]]:
+def _queries(name: str) -> Iterator[list[str]]:
     for f in findings(name):
         for strategy, runs in f.group.strategies.items():
             spec, own = runs[0].settings, f.seconds(strategy)["score"]
@@ -131,27 +134,32 @@ def _purchases(name: str) -> Iterator[list[str]]:
                 yield [f.group.title, strategy, str(spec["draws"]), f"{own:.1f}", f"{theirs:.1f}"]
 
 
-def _points(found: Sequence[Gain]) -> list[str]:
-    """Accuracy gained over the curve and at its end; one seed has no interval."""
-    if not found:
-        return ["–", "–"]
-    shown = (f"{100 * g.gain:+.1f} ({100 * g.low:+.1f} to {100 * g.high:+.1f})" for g in found)
-    return [text.replace("-", "−") for text in shown]
+def _points(found: np.ndarray) -> str:
+    """The mean of differences by seed; one seed has no interval."""
+    if len(found) == 1:
+        return signed(found[0])
+    low, high = interval(found)
+    return f"{signed(found.mean())} ({signed(low)} to {signed(high)})"
 
 
 def _parts(f: Findings, points: str) -> Iterator[str]:
-    what = "accuracy in %, its mean over the curve, and what was gained on random"
+    what = "accuracy in %, its mean over the curve (area), and the gain on random's area in points"
     yield f"\n**{f.group.title}**, {tables.seeds(f)}: {what}.\n"
     yield tables.markdown(
-        [*tables.headings(f, f.counts)[:-2], "mean", *AGAINST, *SPENT[: bool(points)]],
+        [*tables.headings(f, f.counts)[:-2], *AGAINST, *SPENT[: bool(points)]],
         [
-            [*cells[:-1], *_against_random(f, cells[0]), *_spent(f, cells[0], points)]
+            [
+                *cells[:-3],
+                tables.plus_minus(*f.area(cells[0])),
+                *_against_random(f, cells[0]),
+                *_spent(f, cells[0], points),
+            ]
             for cells in tables.rows(f, f.counts)
         ],
     )
     beside = Beside(f)
     if beside.counts:
-        yield "Beside the paper:\n"
+        yield "Comparison with the paper:\n"
         yield tables.markdown(beside.headings(), beside.rows())
     yield "".join(f"- {said}\n" for said in (*f.group.remarks, *beside.sentences)) + f"- {_times(f)}\n"
 
@@ -159,11 +167,11 @@ def _parts(f: Findings, points: str) -> Iterator[str]:
 def _against_random(f: Findings, strategy: str) -> list[str]:
     if strategy not in f.comparisons:
         return ["–", "–"]
-    return [_points(f.comparisons[strategy].gains)[0], _to_the_end(f, strategy)]
+    return [tables.gain(f.comparisons[strategy]), _to_the_end(f, strategy)]
 
 
 def _to_the_end(f: Findings, strategy: str) -> str:
-    """Labels until a strategy has what random has with all of its labels, in the mean of the seeds that get there."""
+    """Labels for the accuracy that random has with all of its labels, in the mean of the seeds that reach it."""
     end = {run.seed: rising(run.accuracies[1])[-1] for run in f.group.strategies[BASELINE]}
     runs = [run for run in f.group.strategies[strategy] if run.seed in end]
     needed = np.array([labels_needed(*run.accuracies, end[run.seed]) for run in runs])
@@ -175,10 +183,10 @@ def _to_the_end(f: Findings, strategy: str) -> str:
 
 
 def _times(f: Findings) -> str:
-    """Seconds of a round, in the mean of all that score the pool."""
+    """Seconds per round, in the mean of all strategies that score the pool."""
     names = [name for name in f.group.strategies if name != BASELINE]
     parts = [f"{np.mean([f.seconds(name)[phase] for name in names]):.1f} s to {phase}" for phase in PHASES]
-    return f"A round takes {', '.join(parts)}, in the mean of the strategies that look at the pool"
+    return f"A round takes {', '.join(parts)}, in the mean of the strategies that score the pool"
 
 
 def main() -> None:
@@ -189,7 +197,7 @@ def main() -> None:
 
 
 def build() -> None:
-    """The page, with its tables made anew."""
+    """Rebuilds the tables of the page."""
     FIGURES.mkdir(exist_ok=True)
     text = PAGE.read_text(encoding="utf-8")
     PAGE.write_text(BLOCK.sub(lambda block: block[1] + KINDS[block[2]](block[3]) + block[4], text), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The figures of evidence.md: what each strategy gains on random, and what it gains under which noise."""
+"""The figures of evidence.md: the gain of each strategy on random, also by settings."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,7 +8,7 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
-from balent.report.compare import Gain, paired
+from balent.report.compare import Comparison, paired
 from balent.report.findings import Findings
 from balent.report.load import BASELINE
 from balent.report.look import COLOURS, look
@@ -17,9 +17,8 @@ STYLE: dict[Any, Any] = {"font.size": 9, "axes.spines.top": False, "axes.spines.
 
 
 def write_gains(f: Findings, path: Path) -> None:
-    """Left: points gained with so many labels, mean of the seeds. Right: over the curve, with 95 % intervals."""
-    found = {name: _gain(f, name) for name in f.curves if name != BASELINE}
-    order = sorted(found, key=lambda name: found[name].gain)
+    """Left: points gained at each label count, mean of the seeds. Right: over the curve, with corrected intervals."""
+    found, order = f.comparisons, [name for name in reversed(f.order) if name != BASELINE]
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(9, max(2.6, 1.4 + 0.22 * len(order))), layout="constrained")
         left, right = figure.subplots(1, 2)
@@ -30,18 +29,12 @@ def write_gains(f: Findings, path: Path) -> None:
         for panel, draw in ((left, left.axhline), (right, right.axvline)):
             draw(0, color="black", linewidth=0.8)
             panel.grid(alpha=0.25, linewidth=0.5)
-        left.set(xlabel="labels", ylabel="points gained on random")
-        right.set(xlabel="points gained on random, mean of the curve", yticks=range(len(order)), yticklabels=order)
+        left.set(xlabel="labels", ylabel="gain on random, in points")
+        right.set(
+            xlabel="gain on random's area, in points (corrected 95 % CI)", yticks=range(len(order)), yticklabels=order
+        )
         right.set_ylim(-0.6, len(order) - 0.4)
         figure.savefig(path, dpi=120)
-
-
-def _gain(f: Findings, name: str) -> Gain:
-    """Over the curve; without an interval where there is one seed."""
-    if f.comparisons[name].gains:
-        return f.comparisons[name].gains[0]
-    labels, gained = _gained(f, name)
-    return Gain(float(np.trapezoid(gained, labels) / (labels[-1] - labels[0])), np.nan, np.nan)
 
 
 def _gained(f: Findings, name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -57,28 +50,30 @@ def _draw_curve(panel: Any, f: Findings, name: str, colour: str, dashes: Any) ->
     panel.plot(labels, 100 * gained, color=colour, linewidth=1.3, linestyle=dashes)
 
 
-def _draw_interval(panel: Any, place: int, found: Gain, colour: str, dashes: Any) -> None:
+def _draw_interval(panel: Any, place: int, found: Comparison, colour: str, dashes: Any) -> None:
     panel.plot([100 * found.low, 100 * found.high], [place, place], color=colour, linewidth=1.5, linestyle=dashes)
     panel.plot([100 * found.gain], [place], "o", color=colour, markersize=5)
 
 
 def write_settings(found: Sequence[Findings], path: Path) -> None:
-    """A panel for each pool, a row for each strategy under each noise: points gained on random over the curve."""
-    pools: dict[str, dict[str, Gain]] = {}
+    """A panel for each pool, a row for each strategy under each noise: the gain on random's area."""
+    pools: dict[str, dict[str, Comparison]] = {}
     for f in found:
-        pools.setdefault(_setting(f, "data"), {}).update((_noise(f, name), _gain(f, name)) for name in f.comparisons)
+        pools.setdefault(_setting(f, "data"), {}).update((_noise(f, name), c) for name, c in f.comparisons.items())
     rows = sorted({row for gained in pools.values() for row in gained}, reverse=True)
     kinds = dict(zip(sorted({_kind(row) for row in rows}), COLOURS, strict=False))
     with matplotlib.rc_context(STYLE):
         lines = -(-len(pools) // 2)
         figure = Figure(figsize=(9, lines * max(2.0, 0.8 + 0.19 * len(rows))), layout="constrained")
         panels = figure.subplots(lines, 2, sharey=True, sharex="row", squeeze=False).flat
-        for panel, pool in zip(panels, sorted(pools, key=len), strict=False):  # copies last: 3xdigits, a longer name
-            for name, gain in pools[pool].items():
-                _draw_interval(panel, rows.index(name), gain, kinds[_kind(name)], "-")
+        for panel, pool in zip(
+            panels, sorted(pools, key=len), strict=False
+        ):  # duplicates last: 3xdigits, a longer name
+            for name, c in pools[pool].items():
+                _draw_interval(panel, rows.index(name), c, kinds[_kind(name)], "-")
             panel.axvline(0, color="black", linewidth=0.8)
             panel.grid(alpha=0.25, linewidth=0.5)
-            panel.set(title=pool, xlabel="points gained on random, mean of the curve")
+            panel.set(title=pool, xlabel="gain on random's area, in points")
             panel.set(yticks=range(len(rows)), yticklabels=rows, ylim=(-0.6, len(rows) - 0.4))
         figure.savefig(path, dpi=120)
 

@@ -53,9 +53,9 @@ def test_an_order_that_seeds_here_do_not_decide_is_undecided():
 def test_the_sentence_counts_and_names_what_is_reversed():
     b = beside(balentacq=(0.8, 0.9), random=(0.7, 0.95))
     assert b.sentences == [
-        "2 of 3 orders of two strategies are decided in the paper's table; of these 0 are the same here, 1 reversed, "
-        "1 undecided",
-        "With 300 labels random is ahead of BalEntAcq here, and behind it in the paper",
+        "The paper's table decides the order of two strategies in 2 of 3 cases: the same here 0, reversed 1, "
+        "undecided 1 (secondary, each at 5 % and not corrected)",
+        "Reversed: with 300 labels random is above BalEntAcq here and below it in the paper",
     ]
     assert b.headings() == ["strategy", "50 labels", "paper", "100 labels", "paper", "300 labels", "paper"]
     assert b.rows()[0] == [
@@ -73,14 +73,14 @@ def test_what_the_paper_does_not_have_is_left_out():
     runs = [run(name, s, {20: 0.5, 40: 0.6}, "digits") for name in ("balentacq", "random") for s in range(2)]
     (findings,) = summary(runs).findings
     assert Beside(findings).sentences == []
-    assert "Beside the paper" not in page(summary(runs))
+    assert "Comparison with the paper" not in page(summary(runs))
 
 
 def test_a_table_that_was_not_reached_is_said():
     runs = [run(name, s, {20: 0.5, 40: 0.6}) for name in ("balentacq", "random") for s in range(2)]
     shown = summary(runs)
-    assert "The paper's table begins at 50 labels, which no run here has reached" in shown.sentences
-    assert "Beside the paper" in page(shown)
+    assert "The paper's table starts at 50 labels, and no run here has that many" in shown.sentences
+    assert "Comparison with the paper" in page(shown)
 
 
 @pytest.mark.parametrize("missing", [None, np.nan])

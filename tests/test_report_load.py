@@ -5,11 +5,12 @@ import json
 import re
 import subprocess
 import sys
+import tracemalloc
 
 import made_up
 import pytest
 
-from balent.report import load, summary
+from balent.report import lines, load, summary
 from balent.report.load import groups
 
 
@@ -60,15 +61,26 @@ def test_damage_elsewhere_names_file_and_line(tmp_path, damage):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"format": 2, "balent": "9.0"}, "of balent 9.0 in format 2, but this balent reads format 1"),
+        ({"format": 2, "balent": "9.0"}, "of balent '9.0' in format 2, but this balent reads format 1"),
         ({"accuracy": 1.5}, "'accuracy' must be between 0 and 1, but is 1.5"),
-        ({"accuracy": float("nan")}, "'accuracy' must be between 0 and 1, but is nan"),
+        ({"accuracy": float("nan")}, "NaN is not a JSON number"),
         ({"accuracy": "high"}, "'accuracy' must be a number, but is 'high'"),
         ({"labels": 12.5}, "'labels' must be a whole number, but is 12.5"),
-        ({"labels": -1}, "'labels' must not be negative"),
+        ({"labels": -1}, "'labels' must be between 0 and 9007199254740992, but is -1"),
         ({"seed": True}, "'seed' must be a whole number, but is True"),
         ({"strategy": 3}, "'strategy' must be a string, but is 3"),
         ({"picks": "all"}, "'picks' must be a list, but is 'all'"),
+        ({"picks": [3, 1.5]}, "entry 1 of 'picks' must be a whole number or a string, but is 1.5"),
+        ({"thumbnails": [{}]}, "entry 0 of 'thumbnails' must be a string, but is an object of 0 entries"),
+        ({"round": -1}, "'round' must be between 0 and 9007199254740992, but is -1"),
+        ({"labels": 10**400}, "'labels' must be between 0 and 9007199254740992, but is 1000000"),
+        ({"nll": "high"}, "'nll' must be a number, but is 'high'"),
+        ({"nll": 10**400}, "'nll' must be a number, but is 1000000"),
+        ({"seconds": {"train": -1}}, "'seconds.train' must be at least 0, but is -1"),
+        ({"seconds": {"train": [1]}}, "'seconds.train' must be a number, but is a list of 1 entries"),
+        ({"spec": [1]}, "'spec' must be an object, but is a list of 1 entries"),
+        ({"strategy": "bald\x1b[2J"}, "'strategy' must have at most 1000 printable characters, but is 'bald\\x1b[2J'"),
+        ({"balent": 3}, "'balent' must be a string, but is 3"),
     ],
 )
 def test_a_record_that_cannot_be_right_is_refused_by_file_and_line(tmp_path, change, said):
@@ -76,6 +88,85 @@ def test_a_record_that_cannot_be_right_is_refused_by_file_and_line(tmp_path, cha
     path = made_up.write(tmp_path, [*made[:2], {**made[2], **change}])
     with pytest.raises(ValueError, match=re.escape(f"{path}, line 3: ") + ".*" + re.escape(said)):
         load(tmp_path)
+
+
+def refused(folder, *lines):
+    """What is said of a file that has a good record before these lines."""
+    path = folder / "records.jsonl"
+    path.write_text("\n".join([json.dumps(made_up.records()[0]), *lines]), encoding="utf-8")
+    with pytest.raises(ValueError, match=re.escape(f"{path}, line 2: ")) as error:
+        load(folder)
+    assert len(str(error.value)) < 500 + len(str(path))  # whatever the size of the value
+    return str(error.value)
+
+
+def replaced(**words):
+    """A record in which these fields have this JSON text."""
+    record = json.dumps(made_up.records()[1])[:-1]
+    return record + "".join(f', "{key}": {text}' for key, text in words.items()) + "}"
+
+
+@pytest.mark.parametrize("depth", [60, 900, 100_000])
+@pytest.mark.parametrize("pair", ["[]", ('{"a":', "}")])
+def test_a_deep_record_is_refused_and_is_no_recursion_error(tmp_path, depth, pair):
+    """JSON nested 100,000 deep ended in RecursionError."""
+    deep = pair[0] * depth + "1" + pair[1] * depth
+    assert "at most 50 levels of lists and objects" in refused(tmp_path, replaced(spec=deep))
+    assert "at most 50 levels" in refused(tmp_path, deep)
+
+
+def test_a_record_of_fifty_levels_is_read(tmp_path):
+    """The record and its spec are the first two."""
+    (tmp_path / "r.jsonl").write_text(replaced(spec='{"a": ' + "[" * 48 + "]" * 48 + "}"))
+    assert len(load(tmp_path)) == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999", "1" * 5000, '"high"', "[]", "true"]
+)
+@pytest.mark.parametrize("field", ["labels", "accuracy", "round"])
+def test_a_number_that_cannot_be_one_names_file_and_line(tmp_path, field, text):
+    """Also in the last line: a number of 5,000 digits was taken for half a line and silently left out."""
+    refused(tmp_path, replaced(**{field: text}))
+
+
+@pytest.mark.parametrize("key", ["experiment", "strategy", "format", "accuracy", "spec", "picks", "seed"])
+def test_a_huge_string_is_refused_without_being_printed(tmp_path, key):
+    """A value of a million characters was repeated in the error, or became the title of a table."""
+    assert repr("x" * 60) in refused(tmp_path, replaced(**{key: json.dumps("x" * 10**6)}))
+
+
+@pytest.mark.parametrize("key", ["labels", "strategy", "seconds", "format", "spec"])
+def test_a_huge_list_is_refused_without_being_printed(tmp_path, key):
+    assert "a list of 100,000 entries" in refused(tmp_path, replaced(**{key: json.dumps([0] * 10**5)}))
+
+
+def test_a_line_is_limited_before_it_is_parsed(tmp_path, monkeypatch):
+    monkeypatch.setattr(lines, "LONGEST", 10**5)
+    assert "at most 100,000 bytes" in refused(tmp_path, replaced(picks=json.dumps([0] * 10**5)))
+
+
+def test_a_small_packed_file_that_unpacks_to_gigabytes_is_refused(tmp_path, monkeypatch):
+    """64 MB of blank lines, or one line of 64 MB, are 64 KB once packed: neither is held in memory."""
+    monkeypatch.setattr(lines, "LARGEST", 10**5)
+    for content, said in ((b"\n", "line 100001: more than 100,000 bytes once unpacked"), (b"[", "line 1: a record")):
+        path = tmp_path / "bomb.jsonl.gz"
+        path.write_bytes(gzip.compress(content * 2**26))
+        tracemalloc.start()
+        with pytest.raises(ValueError, match=re.escape(f"{path}, {said}")):
+            load(path)
+        assert tracemalloc.get_traced_memory()[1] < 4 * lines.LONGEST
+        tracemalloc.stop()
+
+
+def test_a_run_that_was_never_evaluated_is_left_out_with_a_remark(tmp_path):
+    """It ended in "max() arg is an empty sequence"."""
+    made_up.write(tmp_path, made_up.records())
+    made_up.write(tmp_path, made_up.records("bald", accuracy=None))
+    runs = load(tmp_path)
+    assert [run.strategy for run in runs] == ["random"]
+    assert "digits, bald, seed 0, was never evaluated and is left out" in runs.remarks[0]
+    assert summary(runs).table()
 
 
 def test_a_missing_field_is_named(tmp_path):
@@ -99,7 +190,7 @@ def test_nothing_to_report_is_an_error_that_says_where_it_looked(tmp_path):
     with pytest.raises(FileNotFoundError, match="does not exist"):
         load(tmp_path / "elsewhere")
     (tmp_path / "labels.jsonl").write_text('{"index": 3, "label": 1}\n')
-    with pytest.raises(ValueError, match=r"no records in .*holds no records"):
+    with pytest.raises(ValueError, match=r"no records in .*contains no records"):
         load(tmp_path)
 
 

@@ -40,12 +40,16 @@ def page(runs, tmp_path_factory):
     return path
 
 
-def test_the_table_has_accuracy_area_and_labels_saved(runs):
+def test_the_table_has_accuracy_area_gain_and_labels_saved(runs):
     screen = Console(file=io.StringIO(), width=160)
     screen.print(summary(runs, at=[100, 200]).table())
     said = screen.file.getvalue()
-    assert re.search(r"balentacq\s+\d\d\.\d ± \d\.\d\s+\d\d\.\d ± \d\.\d\s+\d\d\.\d ± \d\.\d\s+3\d % \(", said)
+    gain, saved = r"\+\d\.\d \(.?\d+\.\d to \d+\.\d\)", r"3\d % \("
+    assert re.search(rf"balentacq\s+\d\d\.\d ± \d\.\d\s+\d\d\.\d ± \d\.\d\s+\d\d\.\d\s+{gain}\s+{saved}", said)
     assert "100 labels" in said
+    assert "95 % CI corrected for 2 comparisons (Holm). saved: labels saved, secondary, 95 % CI" in " ".join(
+        said.split()
+    )
     assert said.index("balentacq") < said.index("power:bald") < said.index("random")  # the largest area first
 
 
@@ -55,7 +59,8 @@ def test_the_table_fits_into_a_narrow_terminal(tmp_path):
             made_up.write(tmp_path, made_up.records(name, seed, speed, noise=0.01))
     screen = Console(file=io.StringIO(), width=80)
     screen.print(summary(load(tmp_path)).table())
-    assert len(screen.file.getvalue().splitlines()) == 5  # title, heading and a line for each: nothing is broken
+    rows = screen.file.getvalue().split("area: mean accuracy")[0].splitlines()
+    assert len(rows) == 5  # title, heading and a line for each: nothing is broken
 
 
 def test_the_csv_has_every_number(runs, tmp_path):
@@ -69,6 +74,13 @@ def test_the_csv_has_every_number(runs, tmp_path):
     assert float(at_100["std"]) == pytest.approx(np.std(expected, ddof=1))
     (saved,) = [row for row in mine if row["quantity"] == "labels_saved"]
     assert float(saved["low"]) < float(saved["mean"]) < float(saved["high"])
+    assert saved["p"] == ""  # secondary: not tested
+    (gain,) = [row for row in mine if row["quantity"] == "area_gain"]
+    c = s.findings[1].comparisons["balentacq"]
+    shown = [float(gain[key]) for key in ("mean", "low", "high", "p")]
+    assert shown == pytest.approx([c.gain, c.low, c.high, c.p])
+    (end,) = [row for row in mine if row["quantity"] == "final_gain"]
+    assert (end["at"], end["p"]) == ("400", "")
     assert {row["quantity"] for row in mine} >= {"nll", "brier", "ece", "epistemic", "area", "seconds_train"}
     odd = [row for row in rows if row["strategy"] == "bald"]
     assert {row["std"] for row in odd} == {""}  # one seed has no spread
@@ -86,7 +98,7 @@ def test_plots_are_light_and_the_same_every_time(runs, tmp_path):
 
 
 def test_a_plot_of_another_kind_is_refused_in_words(runs, tmp_path):
-    with pytest.raises(ValueError, match=r"written as .png, .svg, .pdf, but curves.txt"):
+    with pytest.raises(ValueError, match=r"must end in .png, .svg, .pdf, but is curves.txt"):
         write_plot(runs, tmp_path / "curves.txt")
     with pytest.raises(ValueError, match="unknown metric 'acuracy'"):
         write_plot(runs, tmp_path / "curves.png", metrics=["acuracy"])
@@ -132,7 +144,7 @@ def test_the_page_carries_the_data(page, runs):
     first = digits["strategies"][0]
     assert first["name"] == "balentacq"
     assert first["curves"]["accuracy"]["labels"] == made_up.LABELS.tolist()
-    assert len(first["runs"][0]["rounds"]) == 19  # nothing is bought in the last
+    assert len(first["runs"][0]["rounds"]) == 19  # the last round queries nothing
     assert len(digits["images"]) == 40  # each image once, however often it was picked
     for said in summary(runs).sentences:
         assert said.split(": ", 1)[1] in page.read_text(encoding="utf-8")
@@ -221,7 +233,7 @@ def test_a_browser_draws_the_page_and_its_controls_work(page, tmp_path):
     assert seen["overflow"] == 0
 
 
-def test_seconds_of_a_purchase_leave_out_the_round_that_buys_nothing():
+def test_seconds_of_scoring_leave_out_the_round_that_queries_nothing():
     """The last round of a run only trains and evaluates."""
     records = [
         {"labels": 20, "accuracy": 0.5, "picks": [1, 2], "seconds": {"train": 1.0, "evaluate": 0.5, "score": 8.0}},

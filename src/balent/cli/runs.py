@@ -80,7 +80,7 @@ def report(
     table: Annotated[Path | None, typer.Option("--csv", help="Write every number of the report.")] = None,
     plot: Annotated[Path | None, typer.Option("--png", help="Write the curves as .png, .svg or .pdf.")] = None,
 ) -> None:
-    """What runs show: accuracies, labels saved against random, how sure that is.  balent report runs --html r.html"""
+    """What runs show: accuracy, gain on random with its interval, labels saved.  balent report runs --html r.html"""
     with errors_in_words():
         _report(runs, html, table, plot)
 

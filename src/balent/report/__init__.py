@@ -1,4 +1,4 @@
-"""Records in, answers out: tables, curves, comparisons with random and one HTML page. Needs no torch.
+"""Reads records; writes tables, curves, comparisons with random and one HTML page. Needs no torch.
 
 runs = load("runs")
 print(*summary(runs).sentences, sep="\\n")

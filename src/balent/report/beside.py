@@ -2,7 +2,8 @@
 
 An order of two strategies is decided in the paper if their difference is larger than t₄ standard errors of two means
 of three repeats (Student's 97.5 %, 2.776), and here if the paired 95 % interval over seeds leaves out zero. Orders that
-the paper decides agree, disagree, or are undecided here. Between evaluations our curves are straight lines.
+the paper decides agree, disagree, or are undecided here. This is a secondary comparison: each order is judged on its
+own, without a correction for their number, and the sentences say so. Between evaluations our curves are straight lines.
 """
 
 from collections import Counter
@@ -14,15 +15,15 @@ from itertools import combinations
 import numpy as np
 
 from balent.paper.results import REPEATS, published
-from balent.report.compare import interval, t975
 from balent.report.findings import Findings, mean_std
 from balent.report.sentence import SPELLED
+from balent.report.significance import ALPHA, critical, interval
 from balent.report.tables import plus_minus
 
 
 @dataclass(frozen=True)
 class Order:
-    """Two strategies at one label count: who is ahead here, and in the paper; 0 where that is not decided."""
+    """Two strategies at one label count: which one is better here and in the paper; 0 where that is not decided."""
 
     labels: int
     one: str
@@ -54,7 +55,7 @@ class Beside:
 
     @cached_property
     def counts(self) -> list[int]:
-        """Label counts of the paper's table that some run here has reached."""
+        """Label counts of the paper's table that at least one run here has reached."""
         every = sorted({n for numbers in self.paper.values() for n in numbers})
         return [n for n in every if any(np.isfinite(self._here(name, n)).any() for name in self.paper)]
 
@@ -62,7 +63,7 @@ class Beside:
         return ["strategy", *(word for n in self.counts for word in (f"{n:,} labels", "paper"))]
 
     def rows(self) -> list[list[str]]:
-        """Accuracy in percent here and in the paper, by turns."""
+        """Accuracy in percent, alternately here and in the paper."""
         return [[name, *self._cells(name)] for name in self.findings.curves if name in self.paper]
 
     def _cells(self, name: str) -> Iterator[str]:
@@ -100,17 +101,17 @@ class Beside:
 
     @cached_property
     def sentences(self) -> list[str]:
-        """How many orders of the paper's are found here, and which are not."""
+        """How many orders of the paper are found here, and which are not."""
         if not self.paper:
             return []
         if not self.counts:
             least = min(n for numbers in self.paper.values() for n in numbers)
-            return [f"The paper's table begins at {least:,} labels, which no run here has reached"]
+            return [f"The paper's table starts at {least:,} labels, and no run here has that many"]
         found, against = self.tally, [_against(order) for order in self.orders if order.verdict == "disagrees"]
         decided = len(self.orders) - found["open"]
-        said = f"{found['agrees']} are the same here, {found['disagrees']} reversed, {found['undecided']} undecided"
-        of_how_many = f"{decided} of {len(self.orders)} orders of two strategies are decided in the paper's table"
-        return [f"{of_how_many}; of these {said}", *against]
+        said = f"the same here {found['agrees']}, reversed {found['disagrees']}, undecided {found['undecided']}"
+        of_how_many = f"The paper's table decides the order of two strategies in {decided} of {len(self.orders)} cases"
+        return [f"{of_how_many}: {said} (secondary, each at 5 % and not corrected)", *against]
 
     @cached_property
     def tally(self) -> Counter[str]:
@@ -121,11 +122,11 @@ class Beside:
 def _decided(one: tuple[float, float], other: tuple[float, float]) -> int:
     """The sign of a difference in the paper, if it is larger than chance."""
     gain = one[0] - other[0]
-    error = t975(2 * REPEATS - 2) * ((one[1] ** 2 + other[1] ** 2) / REPEATS) ** 0.5
+    error = critical(ALPHA, 2 * REPEATS - 2) * ((one[1] ** 2 + other[1] ** 2) / REPEATS) ** 0.5
     return 0 if abs(gain) <= error else int(gain > 0) - int(gain < 0)
 
 
 def _against(order: Order) -> str:
     ahead, behind = (order.one, order.other) if order.here > 0 else (order.other, order.one)
     names = [SPELLED.get(name, name) for name in (ahead, behind)]
-    return f"With {order.labels:,} labels {names[0]} is ahead of {names[1]} here, and behind it in the paper"
+    return f"Reversed: with {order.labels:,} labels {names[0]} is above {names[1]} here and below it in the paper"

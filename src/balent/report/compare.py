@@ -1,129 +1,94 @@
-"""Does a strategy need fewer labels than random? Compared seed by seed, with an interval that few seeds deserve.
+"""Is a strategy more accurate than random? One test per strategy, paired by seed, corrected over all of a report.
 
-    r_s  = log(labels of the strategy / labels of random)     for seed s, both at the same accuracy level
-    mean(r) ± t_{0.975, S − 1} · sd(r) / √S                   then labels saved = 1 − exp(r)
+    d_s  = area of the strategy − area of random              for seed s; area: mean accuracy over the label counts
+    mean(d) ± t_{1 − α/2, S − 1} · sd(d) / √S                 α: 5 %, divided as Holm's correction asks
 
-The seeds of two strategies share start set and initial weights, so differences are taken before averages. Labels
-needed multiply (twice as many for everybody in a hard seed), hence logarithms. Student's t rather than a bootstrap:
-of 3 seeds a bootstrap has 10 distinct resamples, and its 95 % interval holds the truth 73 % of the time.
+The area is the primary comparison: it exists for every curve, and it decides what is claimed and the order of the
+strategies. Accuracy at the end and labels saved are secondary: shown with intervals that are not corrected, never
+claimed. The seeds of two strategies share start set and initial weights, so differences are taken before averages.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import chain
 
 import numpy as np
 
-from balent.report.curves import Curve, labels_needed, rising
+from balent.report.curves import Curve
 from balent.report.load import BASELINE, Group, Run
+from balent.report.saved import Saved, labels_saved
+from balent.report.significance import ALPHA, holm, interval, p_value
 
-# Student's t, 97.5 %, for 1 to 30 degrees of freedom; beyond, three terms of Cornish and Fisher have five digits.
-# fmt: off
-_T = (
-    12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281,
-    2.2010, 2.1788, 2.1604, 2.1448, 2.1314, 2.1199, 2.1098, 2.1009, 2.0930, 2.0860,
-    2.0796, 2.0739, 2.0687, 2.0639, 2.0595, 2.0555, 2.0518, 2.0484, 2.0452, 2.0423,
-)
-# fmt: on
-GAIN = 0.9  # of what random gains: nearer to its end the curve is flat, and labels needed are a matter of luck
-
-
-@dataclass(frozen=True)
-class Gain:
-    """Accuracy gained on random, seed by seed, with its 95 % interval."""
-
-    gain: float
-    low: float
-    high: float
-    labels: float | None = None  # with so many labels; None: on average over the whole curve
+DIGITS = 12  # of an area: what is smaller comes from rounding, and its spread would say nothing
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A strategy against random. Shares are of random's labels; positive is saved, negative is needed on top."""
+    """A strategy against random. Accuracies are shares: 0.01 is a point."""
 
     strategy: str
-    seeds: int
-    level: float | None = None  # None: there is no accuracy at which the two can be compared
-    saved: float | None = None
-    low: float | None = None
-    high: float | None = None
-    unreached: float | None = None  # the level that random reaches and the strategy does not in some seed
-    censored: int = 0  # in how many seeds it does not
-    budget: float = np.nan  # with how many labels it does not
-    gains: tuple[Gain, ...] = ()  # over the curve, and at its end; none for one seed
+    seeds: int = 0
+    span: tuple[float, float] = (np.nan, np.nan)  # the label counts between which all strategies were evaluated
+    areas: tuple[float, ...] = ()  # differences of areas, one per seed
+    ends: tuple[float, ...] = ()  # secondary: differences of accuracy at the end of the span
+    saved: Saved = field(default_factory=Saved)  # secondary
+    p: float = np.nan  # corrected; NaN: not tested
+    low: float = np.nan  # of the mean of the areas, corrected
+    high: float = np.nan
+    tests: int = 0  # how many comparisons of the report the correction is for
+
+    @property
+    def gain(self) -> float:
+        """The difference of areas in the mean of the seeds; NaN if there is none."""
+        return float(np.mean(self.areas)) if self.areas else np.nan
 
     @property
     def verdict(self) -> str:
-        """fewer, more, undecided (the interval has both), single (no interval), never or nothing."""
-        if self.seeds == 0 or (self.saved is None and not self.censored):
+        """more or less (accurate than random), undecided, single (one seed has no interval) or nothing."""
+        if not self.areas:
             return "nothing"
-        if self.saved is None:
-            return "never"
-        if self.low is None or self.high is None:
+        if self.seeds == 1:
             return "single"
-        return "fewer" if self.low > 0 else "more" if self.high < 0 else "undecided"
+        return "undecided" if not self.p <= ALPHA else "more" if self.gain > 0 else "less"
 
 
-def t975(freedom: int) -> float:
-    """The 97.5 % quantile of Student's t."""
-    if freedom <= len(_T):
-        return _T[freedom - 1]
-    z = 1.959964
-    return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
+def comparisons(groups: Sequence[Group]) -> list[dict[str, Comparison]]:
+    """Every strategy against random, by group; an empty dict where random was not run."""
+    found = [[versus(group, name) for name in _compared(group)] for group in groups]
+    rest = iter(corrected([c for of in found for c in of]))
+    return [{c.strategy: next(rest) for c in of} for of in found]
 
 
-def interval(logs: np.ndarray) -> tuple[float, float]:
-    """95 % for the mean of a few numbers, two at least."""
-    half = t975(len(logs) - 1) * logs.std(ddof=1) / np.sqrt(len(logs))
-    return float(logs.mean() - half), float(logs.mean() + half)
+def _compared(group: Group) -> list[str]:
+    return [name for name in group.strategies if name != BASELINE] if BASELINE in group.strategies else []
 
 
-def level(runs: Sequence[Run]) -> float | None:
-    """The highest round accuracy up to 90 % of what all of these runs gain, if there is one above their start.
-
-    Whole percents where possible, else tenths: people remember 90 %. The strategies have no say in it: a level
-    chosen where they do best would find a winner among equals.
-    """
-    fits = [rising(run.accuracies[1]) for run in runs]
-    start, end = max(fit[0] for fit in fits), min(fit[-1] for fit in fits)
-    for steps in (100, 1000):
-        rounded = float(np.floor((start + GAIN * (end - start)) * steps + 1e-9) / steps)
-        if rounded > start:
-            return rounded
-    return None
-
-
-def comparisons(group: Group) -> list[Comparison]:
-    """Every strategy of the group against random; empty if random was not run."""
-    others = {name: runs for name, runs in group.strategies.items() if name != BASELINE}
-    return [
-        versus(name, runs, group.strategies[BASELINE]) for name, runs in others.items() if BASELINE in group.strategies
-    ]
-
-
-def versus(name: str, runs: Sequence[Run], baseline: Sequence[Run]) -> Comparison:
-    """At a level that random reaches; where the strategy does not get there, at the highest that both do.
-
-    The lower level errs on the side of the strategy, and the sentence names both.
-    """
-    pairs = paired(runs, baseline)
-    goal = level(baseline)
-    found = Comparison(name, len(pairs), gains=gains(pairs))
-    if not pairs or goal is None:
+def versus(group: Group, name: str) -> Comparison:
+    """One strategy, not tested yet: the correction needs all of them."""
+    baseline = group.strategies[BASELINE]
+    pairs = paired(group.strategies[name], baseline)
+    found = Comparison(name, len(pairs), saved=labels_saved(pairs, baseline))
+    start, stop = span(list(chain.from_iterable(group.strategies.values())))
+    if not pairs or start >= stop:
         return found
-    missed = [run for run, _ in pairs if not np.isfinite(_needed(run, goal))]
-    if missed:
-        budget = float(min(run.labels[-1] for run in missed))
-        found = replace(found, unreached=goal, censored=len(missed), budget=budget)
-    common = level([run for pair in pairs for run in pair]) if missed else goal
-    if common is None:
-        return found
-    logs = np.log([_needed(run, common) / _needed(other, common) for run, other in pairs])
-    found = replace(found, level=common, saved=1 - float(np.exp(logs.mean())))
-    if len(pairs) == 1:
-        return found
-    low, high = interval(logs)
-    return replace(found, low=1 - float(np.exp(high)), high=1 - float(np.exp(low)))
+    areas, ends = differences(pairs, start, stop)
+    return replace(found, span=(start, stop), areas=tuple(areas.tolist()), ends=tuple(ends.tolist()))
+
+
+def corrected(found: Sequence[Comparison]) -> list[Comparison]:
+    """The same with p values and intervals, where two seeds or more make a test."""
+    tested = [i for i, c in enumerate(found) if len(c.areas) > 1]
+    result = list(found)
+    for i, step in zip(tested, holm([p_value(np.array(found[i].areas)) for i in tested]), strict=True):
+        low, high = interval(np.array(found[i].areas), step.alpha)
+        result[i] = replace(found[i], p=step.p, low=low, high=high, tests=len(tested))
+    return result
+
+
+def span(runs: Sequence[Run]) -> tuple[float, float]:
+    """The label counts between which all of these were evaluated: the only fair range of an area."""
+    evaluated = [run.accuracies[0] for run in runs]
+    return float(max(labels[0] for labels in evaluated)), float(min(labels[-1] for labels in evaluated))
 
 
 def paired(runs: Sequence[Run], others: Sequence[Run]) -> list[tuple[Run, Run]]:
@@ -132,25 +97,14 @@ def paired(runs: Sequence[Run], others: Sequence[Run]) -> list[tuple[Run, Run]]:
     return [(run, partner[run.seed]) for run in runs if run.seed in partner]
 
 
-def gains(pairs: Sequence[tuple[Run, Run]]) -> tuple[Gain, ...]:
-    """What was gained on the partner, between label counts that all were evaluated at; nothing without an interval."""
-    spans = [run.accuracies[0][[0, -1]] for pair in pairs for run in pair]
-    start, stop = max((a for a, _ in spans), default=0.0), min((b for _, b in spans), default=0.0)
-    if len(pairs) < 2 or start >= stop:
-        return ()
+def differences(pairs: Sequence[tuple[Run, Run]], start: float, stop: float) -> tuple[np.ndarray, np.ndarray]:
+    """First run minus second, pair by pair: area between two label counts, and accuracy at the second count."""
     curves = [[_curve(run) for run in pair] for pair in pairs]
-    areas = np.array([own.area(start, stop)[0] - other.area(start, stop)[0] for own, other in curves])
-    ends = np.array([own.at(stop)[0] - other.at(stop)[0] for own, other in curves])
-    return (
-        Gain(float(areas.mean()), *interval(areas)),
-        Gain(float(ends.mean()), *interval(ends), float(stop)),
-    )
+    areas = [own.area(start, stop)[0] - other.area(start, stop)[0] for own, other in curves]
+    ends = [own.at(stop)[0] - other.at(stop)[0] for own, other in curves]
+    return np.round(areas, DIGITS), np.round(ends, DIGITS)
 
 
 def _curve(run: Run) -> Curve:
     labels, accuracies = run.accuracies
     return Curve(labels, accuracies[None])
-
-
-def _needed(run: Run, level: float) -> float:
-    return max(1.0, labels_needed(*run.accuracies, level))  # a start set of none has no logarithm

@@ -25,12 +25,12 @@ class Curve:
 
     @property
     def std(self) -> np.ndarray:
-        """Sample standard deviation over seeds; NaN of a single seed, whose spread nobody knows."""
+        """Sample standard deviation over seeds; NaN for a single seed."""
         return spread(self.values)
 
     @property
     def band(self) -> tuple[np.ndarray, np.ndarray]:
-        """Mean ± std; of a single seed the mean twice."""
+        """Mean ± std; for a single seed the mean twice."""
         half = np.nan_to_num(self.std)
         return self.mean - half, self.mean + half
 

@@ -1,4 +1,4 @@
-"""Everything a report says of one group of runs, worked out once; tables, plots and pages only show it."""
+"""Everything that a report shows of one group of runs, computed once; tables, plots and pages only format it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from balent.report.compare import Comparison, comparisons
+from balent.report.compare import Comparison, span
 from balent.report.curves import Curve, curve, spread
-from balent.report.load import METRICS, OF_PICKS, Group
+from balent.report.lines import METRICS, OF_PICKS
+from balent.report.load import BASELINE, Group
 from balent.report.sentence import no_comparison, sentence
 
 COUNTS = 5  # label counts in a table, from the first evaluation to the last
@@ -21,6 +22,7 @@ class Findings:
     """One experiment: curves, areas, comparisons with random, times."""
 
     group: Group
+    comparisons: dict[str, Comparison]  # by strategy, corrected over the whole report; empty without random
     wanted: tuple[int, ...] = ()
 
     @cached_property
@@ -33,23 +35,21 @@ class Findings:
         return {strategy: {n: c for n, c in of.items() if c is not None} for strategy, of in found.items()}
 
     @cached_property
-    def comparisons(self) -> dict[str, Comparison]:
-        return {c.strategy: c for c in comparisons(self.group)}
+    def order(self) -> list[str]:
+        """All strategies, best first: by the primary comparison, random at zero; without random by area."""
+        gains = {name: c.gain for name, c in self.comparisons.items()} | {BASELINE: 0.0}
+        ranks = gains if self.comparisons else {name: self.area(name)[0] for name in self.curves}
+        return sorted(self.curves, key=lambda name: -np.inf if np.isnan(ranks[name]) else ranks[name], reverse=True)
 
     @cached_property
     def sentences(self) -> list[str]:
-        """The strongest first."""
+        """The best first."""
         why = no_comparison(self.group)
-        if why is not None:
-            return [why]
-        order = sorted(self.comparisons.values(), key=lambda c: -np.inf if c.saved is None else c.saved, reverse=True)
-        return [sentence(c) for c in order]
+        return [why] if why else [sentence(self.comparisons[name]) for name in self.order if name != BASELINE]
 
     @cached_property
     def span(self) -> tuple[float, float]:
-        """Label counts that every strategy was evaluated between: the only fair range of an area."""
-        every = [c["accuracy"].labels for c in self.curves.values() if "accuracy" in c]
-        return max(labels[0] for labels in every), min(labels[-1] for labels in every)
+        return span([run for runs in self.group.strategies.values() for run in runs])
 
     @cached_property
     def counts(self) -> list[float]:
@@ -70,13 +70,13 @@ class Findings:
         return mean_std(self.curves[strategy]["accuracy"].area(*self.span))
 
     def seconds(self, strategy: str) -> dict[str, float]:
-        """Mean of a round by phase, `score` of the rounds that buy something; NaN where it was not recorded."""
+        """Mean per round by phase, `score` over the rounds that query a batch; NaN where it was not recorded."""
         records = [record for run in self.group.strategies[strategy] for record in run.records if record.get("seconds")]
-        buying = [record for record in records if record.get("picks")]
-        return {phase: _mean(_phase(buying if phase == "score" else records, phase)) for phase in PHASES}
+        querying = [record for record in records if record.get("picks")]
+        return {phase: _mean(_phase(querying if phase == "score" else records, phase)) for phase in PHASES}
 
     def seconds_in_all(self, strategy: str) -> float:
-        """Mean of a run, all of its rounds and phases; NaN where it was not recorded."""
+        """Mean per run, all rounds and phases; NaN where it was not recorded."""
         runs = [[s for phase in PHASES for s in _phase(run.records, phase)] for run in self.group.strategies[strategy]]
         return _mean([sum(seconds) for seconds in runs if seconds])
 

@@ -1,29 +1,23 @@
-"""Records read back: every *.jsonl (or *.jsonl.gz) below the folders given, one `Run` for each strategy and seed.
+"""Runs from records: every *.jsonl (or *.jsonl.gz) below the given folders, one `Run` for each strategy and seed.
 
-Records of different experiments, or of one experiment under different settings, are kept in `Group`s
-and never averaged together. What was left out is said in remarks, not hidden. A line that cannot be
-read is an error, unless it is the last of its file: there a killed process leaves half a line.
+Records of different experiments, or of one experiment under different settings, are kept in separate `Group`s and never
+averaged together. Remarks report everything that was left out.
 """
 
-import gzip
 import json
-import math
-import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-FORMAT = 1
+from balent.report.lines import Record, number, records_of
+
 BASELINE = "random"
 ENDINGS = (".jsonl", ".jsonl.gz")
-REQUIRED = {"experiment": str, "strategy": str, "seed": int, "round": int, "labels": int, "accuracy": float}
-METRICS = {"accuracy": "accuracy", "nll": "negative log-likelihood", "brier": "Brier score", "ece": "calibration error"}
-OF_PICKS = {"epistemic": "epistemic uncertainty of picks", "aleatoric": "aleatoric uncertainty of picks"}
-Record = dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +32,7 @@ class Run:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What was specified, but for strategy and seed: equal for runs that may be averaged."""
+        """The specification without strategy and seed: equal for runs that may be averaged."""
         return _settings(self.records[0])
 
     @property
@@ -46,10 +40,10 @@ class Run:
         return np.array([record["labels"] for record in self.records], dtype=float)
 
     def series(self, name: str) -> np.ndarray:
-        """A value a round; NaN where it was not recorded."""
+        """One value per round; NaN where it was not recorded."""
         return np.array([number(record.get(name)) for record in self.records])
 
-    @property
+    @cached_property
     def accuracies(self) -> tuple[np.ndarray, np.ndarray]:
         """Labels and accuracy of the rounds that were evaluated."""
         values = self.series("accuracy")
@@ -58,7 +52,7 @@ class Run:
 
 
 class Runs(list[Run]):
-    """A list of runs, and what a reader should know of how they were read."""
+    """A list of runs, with remarks on how they were read."""
 
     def __init__(self, runs: Sequence[Run] = (), remarks: Sequence[str] = ()) -> None:
         super().__init__(runs)
@@ -75,15 +69,8 @@ class Group:
     remarks: tuple[str, ...]
 
 
-def number(value: object) -> float:
-    """A float; NaN for what is absent. JSON has no infinity, so records spell it "inf"."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value)
-    return float(value) if value in ("inf", "-inf") else math.nan
-
-
 def load(*folders: str | Path) -> Runs:
-    """Every run below the folders (or in the files) given."""
+    """Every run below the given folders, or in the given files."""
     found: dict[tuple, Run] = {}
     remarks: list[str] = []
     for path in _files(folders):
@@ -97,7 +84,7 @@ def load(*folders: str | Path) -> Runs:
             found[key] = run
     if not found:
         raise ValueError(
-            f"no records in {', '.join(map(str, folders)) or 'no folder at all'}: expected *.jsonl files "
+            f"no records in {', '.join(map(str, folders)) or 'an empty list of folders'}: expected *.jsonl files "
             "as balent run writes them" + "".join(f"; {remark}" for remark in remarks)
         )
     return Runs(list(found.values()), remarks)
@@ -107,7 +94,7 @@ def _files(folders: Sequence[str | Path]) -> list[Path]:
     files: dict[Path, Path] = {}
     for folder in map(Path, folders):
         if not folder.exists():
-            raise FileNotFoundError(f"{folder} does not exist; name the folder that balent run wrote to")
+            raise FileNotFoundError(f"{folder} does not exist; give the folder that balent run wrote to")
         for path in [folder] if folder.is_file() else sorted(folder.rglob("*.jsonl*")):
             if path.is_file() and path.name.endswith(ENDINGS):
                 files.setdefault(path.resolve(), path)
@@ -117,74 +104,20 @@ def _files(folders: Sequence[str | Path]) -> list[Path]:
 def _runs(path: Path, remarks: list[str]) -> Iterator[Run]:
     """The runs of one file: usually one, but nothing forbids more."""
     rounds: dict[tuple, list[Record]] = {}
-    for line, record in _lines(path, remarks):
+    for where, record in records_of(path, remarks):
         key = (record["experiment"], record["strategy"], record["seed"], _canonical(_settings(record)))
         before = rounds.setdefault(key, [])
         if before and not (record["round"] > before[-1]["round"] and record["labels"] >= before[-1]["labels"]):
             raise ValueError(
-                f"{path}, line {line}: rounds must grow and labels must not shrink, but round {record['round']} with "
+                f"{where}: rounds must grow and labels must not shrink, but round {record['round']} with "
                 f"{record['labels']} labels follows round {before[-1]['round']} with {before[-1]['labels']}"
             )
         before.append(record)
     for (experiment, strategy, seed, _), records in rounds.items():
-        yield Run(experiment, strategy, seed, tuple(records), path)
-
-
-def _lines(path: Path, remarks: list[str]) -> Iterator[tuple[int, Record]]:
-    lines = [(n, text) for n, text in enumerate(_content(path).split(b"\n"), 1) if text.strip()]
-    for n, text in lines:
-        try:
-            record = json.loads(text.decode("utf-8"))
-        except ValueError:
-            if n == lines[-1][0]:
-                remarks.append(f"{path}, line {n}: half a line at the end was ignored (balent run --resume repairs it)")
-                return
-            raise ValueError(f"{path}, line {n}: not JSON; the file is damaged, restore it or leave it out") from None
-        if isinstance(record, dict) and not {"experiment", "strategy", "round"} & record.keys() and n == lines[0][0]:
-            remarks.append(f"{path} holds no records and was left out")
-            return
-        yield n, _checked(record, f"{path}, line {n}")
-
-
-def _content(path: Path) -> bytes:
-    if path.suffix != ".gz":
-        return path.read_bytes()
-    try:
-        return gzip.decompress(path.read_bytes())
-    except (OSError, EOFError, zlib.error) as error:
-        raise ValueError(f"{path} cannot be unpacked ({error}); restore it or leave it out") from None
-
-
-def _checked(record: Any, where: str) -> Record:
-    """The record, if a report can be made of it. Absent optional fields are no reason to refuse."""
-    if not isinstance(record, dict):
-        raise ValueError(f"{where}: a record is a JSON object, but this is {type(record).__name__}")
-    if (format := record.get("format", FORMAT)) != FORMAT:
-        by = f" of balent {record['balent']}" if "balent" in record else ""
-        raise ValueError(
-            f"{where}: records{by} in format {format!r}, but this balent reads format {FORMAT}; "
-            "report them with the version that wrote them"
-        )
-    for key, kind in REQUIRED.items():
-        if key not in record:
-            raise ValueError(f"{where}: the record has no {key!r}")
-        value = record[key]
-        if key == "accuracy" and value is None:
-            continue  # a round that was not evaluated
-        if isinstance(value, bool) or not isinstance(value, int | float if kind is float else kind):
-            raise ValueError(f"{where}: {key!r} must be {_KINDS[kind]}, but is {value!r}")
-    if record["accuracy"] is not None and not 0 <= record["accuracy"] <= 1:  # NaN too
-        raise ValueError(f"{where}: 'accuracy' must be between 0 and 1, but is {record['accuracy']!r}")
-    if record["labels"] < 0:
-        raise ValueError(f"{where}: 'labels' must not be negative, but is {record['labels']}")
-    for key, kind in _OPTIONAL.items():
-        if record.get(key) is not None and not isinstance(record[key], kind):
-            raise ValueError(f"{where}: {key!r} must be {_KINDS[kind]}, but is {record[key]!r:.60}")
-    return record
-
-
-_KINDS: dict[type, str] = {str: "a string", int: "a whole number", float: "a number", list: "a list", dict: "an object"}
-_OPTIONAL = {"spec": dict, "seconds": dict, "picks": list, "scores": list, "pick_labels": list, "thumbnails": list}
+        if any(record["accuracy"] is not None for record in records):
+            yield Run(experiment, strategy, seed, tuple(records), path)
+        else:
+            remarks.append(f"{path}: {experiment}, {strategy}, seed {seed}, was never evaluated and is left out")
 
 
 def groups(runs: Sequence[Run]) -> list[Group]:
@@ -213,7 +146,7 @@ def _group(title: str, runs: Sequence[Run]) -> Group:
     for key in ("balent", "torch"):
         versions = sorted({str(run.records[0][key]) for run in runs if key in run.records[0]})
         if len(versions) > 1:
-            remarks.append(f"recorded by different versions of {key}: {', '.join(versions)}")
+            remarks.append(f"the runs were recorded by different versions of {key}: {', '.join(versions)}")
     return Group(title, runs[0].settings, strategies, tuple(remarks))
 
 

@@ -1,6 +1,6 @@
 """One look for all drawings: a strategy has the same colour and dashes in the plot and on the page.
 
-Colours of Okabe and Ito, told apart by nearly everybody and in print; random is black and dotted. With more
+Colours of Okabe and Ito, which nearly everybody can distinguish, also in print; random is black and dotted. With more
 strategies than colours the dashes change.
 """
 

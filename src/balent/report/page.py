@@ -1,7 +1,7 @@
 """One HTML page that needs nothing else: no network, no server, no framework.
 
-Words and tables are written here, so they are there without JavaScript too. `static/page.js` draws the curves and the
-picked images from the JSON that the page carries. Every text passes through `html.escape` or the DOM.
+Sentences and tables are written here, so they can be read without JavaScript. `static/page.js` draws the curves and the
+picked images from the JSON inside the page. Every text passes through `html.escape` or the DOM.
 """
 
 import base64
@@ -20,7 +20,8 @@ from balent.report import tables
 from balent.report.beside import Beside
 from balent.report.curves import Curve
 from balent.report.findings import PHASES, Findings
-from balent.report.load import METRICS, OF_PICKS, Record, Run
+from balent.report.lines import METRICS, OF_PICKS, Record
+from balent.report.load import Run
 from balent.report.look import look
 from balent.report.summary import Summary, summary
 
@@ -30,7 +31,7 @@ NAMES = {**METRICS, **OF_PICKS}
 
 
 def write_html(runs: Sequence[Run] | Summary, path: str | Path, title: str = "") -> None:
-    """All of it or nothing: the page appears under its name when it is complete."""
+    """Completely or not at all: the page gets its name once it is complete."""
     path = Path(path)
     text = page(runs if isinstance(runs, Summary) else summary(runs), title)
     with whole(path) as partial:
@@ -45,7 +46,7 @@ def page(s: Summary, title: str = "") -> str:
         js=_static("page.js"),
         remarks=_list("remarks", s.remarks),
         sections="\n".join(_section(i, b, len(s.findings) == 1) for i, b in enumerate(s.beside.values())),
-        # "<" is the only character by which data could leave its element
+        # "<" is the only character that could end the element which holds the data
         data=json.dumps(_data(s), separators=(",", ":"), allow_nan=False).replace("<", "\\u003c"),
     )
 
@@ -64,6 +65,7 @@ def _section(i: int, beside: Beside, alone: bool) -> str:
         title="What the records show" if alone else html.escape(f.group.title),
         sentences=_list("sentences", f.sentences),
         table=_table(tables.headings(f, f.counts), tables.rows(f, f.counts)),
+        caption=html.escape(tables.caption(f)),
         paper=_paper(beside),
         times=_table(["strategy", *PHASES, "all rounds"], _times(f)),
         settings=_settings(f),
@@ -85,15 +87,15 @@ def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _paper(b: Beside) -> str:
-    """Nothing where the paper has no such experiment."""
+    """Empty where the paper has no such experiment."""
     if not b.sentences:
         return ""
     table = _table(b.headings(), b.rows()) if b.counts else ""
-    return f"<h3>Beside the paper</h3>{_list('sentences', b.sentences)}{table}"
+    return f"<h3>Comparison with the paper</h3>{_list('sentences', b.sentences)}{table}"
 
 
 def _times(f: Findings) -> list[list[str]]:
-    """Seconds of a round by phase, and of a whole run."""
+    """Seconds per round by phase, and per run."""
     return [
         [name, *map(_seconds, f.seconds(name).values()), _seconds(f.seconds_in_all(name))]
         for name in f.group.strategies
@@ -125,17 +127,17 @@ def _data(s: Summary) -> list[dict[str, Any]]:
 
 
 def _group(f: Findings) -> dict[str, Any]:
-    images: dict[str, int] = {}  # the same image picked by several strategies is carried once
+    images: dict[str, int] = {}  # an image that several strategies picked is stored once
     looks = look(list(f.curves))
     strategies = [
         {
             "name": name,
             "colour": looks[name][0],
             "dashes": " ".join(map(str, looks[name][1])),
-            "curves": {metric: _curve(c) for metric, c in curves.items()},
+            "curves": {metric: _curve(c) for metric, c in f.curves[name].items()},
             "runs": [{"seed": run.seed, "rounds": _rounds(run, images)} for run in f.group.strategies[name]],
         }
-        for name, curves in sorted(f.curves.items(), key=lambda item: f.area(item[0]), reverse=True)
+        for name in f.order
     ]
     present = [m for m in NAMES if any(m in curves for curves in f.curves.values())]
     return {
@@ -159,7 +161,7 @@ def _rounds(run: Run, images: dict[str, int]) -> list[dict[str, Any]]:
         {
             "round": record["round"],
             "labels": record["labels"],
-            "bought": len(record["picks"]),
+            "queried": len(record["picks"]),
             "picks": _picks(record, images),
         }
         for record in run.records

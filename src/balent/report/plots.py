@@ -1,11 +1,12 @@
-"""Curves on paper: PNG or SVG by matplotlib, an extra. By default the paper's figure of four columns."""
+"""Curves as a file: PNG, SVG or PDF by matplotlib, an extra. By default the paper's figure of four columns."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from balent.report.findings import Findings
-from balent.report.load import METRICS, OF_PICKS, Run
+from balent.report.lines import METRICS, OF_PICKS
+from balent.report.load import Run
 from balent.report.look import look
 from balent.report.summary import Summary, summary
 
@@ -24,9 +25,9 @@ def write_plot(runs: Sequence[Run] | Summary, path: str | Path, metrics: Sequenc
     """A row for each experiment, a column for each metric that was recorded; bands are ± std over seeds."""
     path = Path(path)
     if path.suffix.lower() not in SUFFIXES:
-        raise ValueError(f"a plot is written as {', '.join(SUFFIXES)}, but {path.name} was asked for")
+        raise ValueError(f"the name of a plot must end in {', '.join(SUFFIXES)}, but is {path.name}")
     if unknown := [name for name in metrics if name not in {**METRICS, **OF_PICKS}]:
-        raise ValueError(f"unknown metric {unknown[0]!r}; there are {', '.join([*METRICS, *OF_PICKS])}")
+        raise ValueError(f"unknown metric {unknown[0]!r}; known are {', '.join([*METRICS, *OF_PICKS])}")
     try:
         import matplotlib
         from matplotlib.figure import Figure
@@ -36,7 +37,7 @@ def write_plot(runs: Sequence[Run] | Summary, path: str | Path, metrics: Sequenc
     findings = (runs if isinstance(runs, Summary) else summary(runs)).findings
     columns = [name for name in metrics if any(name in curves for f in findings for curves in f.curves.values())]
     if not columns:
-        raise ValueError(f"none of {', '.join(metrics)} was recorded")
+        raise ValueError(f"the records contain none of {', '.join(metrics)}")
     with matplotlib.rc_context(_STYLE):
         figure = Figure(figsize=(3.1 * len(columns) + 0.4, 2.9 * len(findings) + 0.5), layout="constrained")
         axes = figure.subplots(len(findings), len(columns), squeeze=False)

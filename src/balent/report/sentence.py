@@ -1,14 +1,18 @@
-"""What the records show, in a sentence that a reader may quote.
+"""What the records show, in sentences that a reader may quote.
 
-A difference is claimed only when the 95 % interval leaves out "as many labels as random"; all else is "no
-difference shown", which is not "no difference". One seed has no interval, and a strategy that never gets
-where random gets is said to.
+A sentence claims a difference only where the primary comparison (area under the accuracy curve, corrected over all
+strategies of the report) shows one; everything else is "no difference shown", which is not "no difference". Accuracy at
+the end and labels saved follow as secondary figures. One seed has no interval and shows nothing.
 """
 
 import math
 
-from balent.report.compare import Comparison, Gain
+import numpy as np
+
+from balent.report.compare import Comparison
 from balent.report.load import BASELINE, Group
+from balent.report.saved import Saved
+from balent.report.significance import interval
 
 SPELLED = {
     "balentacq": "BalEntAcq",
@@ -25,16 +29,17 @@ SPELLED = {
 
 
 def sentence(c: Comparison) -> str:
-    """One strategy against random."""
-    return _SAID[c.verdict](c, SPELLED.get(c.strategy, c.strategy)) + _unreached(c) + "".join(map(_gained, c.gains))
+    """One strategy against random: what is claimed, then the secondary figures."""
+    name = SPELLED.get(c.strategy, c.strategy)
+    return ". ".join(filter(None, [_SAID[c.verdict](c, name), _secondary(c, name)]))
 
 
 def no_comparison(group: Group) -> str | None:
     """Why a group has no sentence, if it has none."""
     if BASELINE not in group.strategies:
-        return f"{BASELINE} was not run, so nobody can say how many labels the others save; add it to the strategies"
+        return f"{BASELINE} was not run, so there is nothing to compare with; add it to the strategies"
     if len(group.strategies) == 1:
-        return f"Only {BASELINE} was run: there is nothing to compare it with"
+        return f"Only {BASELINE} was run, so there is nothing to compare it with; add other strategies"
     return None
 
 
@@ -42,6 +47,14 @@ def percent(share: float) -> str:
     """38 from 0.38; a decimal where the first digit would be lost."""
     value = 100 * abs(share)
     return f"{value:.1f}" if 0 < value < 0.95 else f"{value:.0f}"
+
+
+def points(share: float) -> str:
+    """+1.2 from 0.012, in points of accuracy; one more digit where the first would be lost."""
+    value = 100 * share
+    if abs(value) < 0.005:
+        return "0.0"
+    return (f"{value:+.1f}" if abs(value) >= 0.05 else f"{value:+.2f}").replace("-", "−")
 
 
 def level(accuracy: float | None) -> str:
@@ -57,77 +70,76 @@ def signed(share: float) -> str:
     return f"{percent(share)} % {'fewer' if share > 0 else 'more'}"
 
 
-def bounds(c: Comparison) -> str:
-    """The interval in words: one sign needs saying once."""
-    low, high = c.low or 0.0, c.high or 0.0
-    if low > 0 or high < 0:
-        return "–".join(percent(b) for b in sorted((low, high), key=abs)) + " %"
-    return f"{signed(low)} to {signed(high)}" if low or high else "0 %"
+def p_shown(p: float) -> str:
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
 
 
-def _decided(c: Comparison, name: str) -> str:
-    return (
-        f"{name} needs {signed(c.saved or 0.0)} labels than {BASELINE} to reach {level(c.level)} "
-        f"(95 % CI {bounds(c)}, {seeds(c.seeds)})"
-    )
+def _more(c: Comparison, name: str) -> str:
+    return f"{name} is {c.verdict} accurate than {BASELINE}: {_primary(c)}"
 
 
 def _undecided(c: Comparison, name: str) -> str:
-    return (
-        f"No difference shown between {name} and {BASELINE} in labels needed to reach {level(c.level)} "
-        f"({_middle(c)}95 % CI {bounds(c)}, {seeds(c.seeds)})"
-    )
-
-
-def _middle(c: Comparison) -> str:
-    return f"{signed(c.saved)} on average, " if c.saved else ""
+    return f"No difference shown between {name} and {BASELINE}: {_primary(c)}"
 
 
 def _single(c: Comparison, name: str) -> str:
-    many = f"{signed(c.saved)} labels than" if c.saved else "as many labels as"
-    return (
-        f"One seed shows no difference: in it {name} needed {many} {BASELINE} to reach {level(c.level)}, "
-        "but without a second seed there is no interval"
-    )
-
-
-def _never(c: Comparison, name: str) -> str:
-    return (
-        f"{name} does not reach {level(c.unreached)} with {c.budget:.0f} labels in {c.censored} of {seeds(c.seeds)}, "
-        f"and {BASELINE} does; there is no lower level at which to compare them"
-    )
+    return f"One seed cannot show a difference between {name} and {BASELINE}: {_mean(c)}, without an interval"
 
 
 def _nothing(c: Comparison, name: str) -> str:
-    if c.seeds == 0:
-        return f"{name} and {BASELINE} have no seed in common, so they cannot be compared"
-    return f"No difference shown between {name} and {BASELINE}: {BASELINE} does not improve on its start"
+    why = "they have no seed in common"
+    if c.seeds:
+        why = "there are no two label counts between which all strategies were evaluated"
+    return f"{name} and {BASELINE} cannot be compared: {why}"
 
 
-def _unreached(c: Comparison) -> str:
-    if c.verdict == "never" or c.unreached is None or not math.isfinite(c.budget):
+def _primary(c: Comparison) -> str:
+    """The mean, its interval and its p value, as the correction leaves them."""
+    both = f", both corrected for {c.tests} comparisons" if c.tests > 1 else ""
+    ci = f"95 % CI {points(c.low)} to {points(c.high)}"
+    return f"{_mean(c)} ({ci}, {p_shown(c.p)}{both}; {seeds(c.seeds)})"
+
+
+def _mean(c: Comparison) -> str:
+    return f"{points(c.gain)} points on average from {c.span[0]:.0f} to {c.span[1]:.0f} labels"
+
+
+def _secondary(c: Comparison, name: str) -> str:
+    """Not tested: savings at one level, or accuracy at one label count, say little of curves that cross."""
+    figures = "; ".join(filter(None, [_labels(c.saved), _unreached(c.saved, name, c.seeds), _end(c)]))
+    return f"Secondary, not corrected: {figures}" if figures else ""
+
+
+def _labels(s: Saved) -> str:
+    if s.share is None:
         return ""
-    return (
-        f"; {level(c.unreached)}, which {BASELINE} reaches, it does not reach with {c.budget:.0f} labels "
-        f"in {c.censored} of {seeds(c.seeds)}"
-    )
+    many = f"{signed(s.share)} labels" if abs(s.share) >= 0.0005 else "as many labels"
+    return f"{many} to reach {level(s.level)}{_bounds(s)}"
 
 
-def _gained(g: Gain) -> str:
-    """Accuracy, where it differs: savings at one level say little of curves that part late, or cross."""
-    if g.low <= 0 <= g.high:
+def _bounds(s: Saved) -> str:
+    """The interval in words: one sign needs saying once."""
+    if s.low is None or s.high is None:
         return ""
-    where = "over the whole curve" if g.labels is None else f"with {g.labels:.0f} labels"
-    points = f"{abs(100 * g.gain):.1f} points {'more' if g.gain > 0 else 'less'} accurate"
-    low, high = sorted((100 * abs(g.low), 100 * abs(g.high)))
-    return f"; {where} it is {points} (95 % CI {low:.1f}–{high:.1f})"
+    if s.low > 0 or s.high < 0:
+        near, far = sorted((s.low, s.high), key=abs)
+        return f" (95 % CI {percent(near)} to {signed(far)})"
+    return f" (95 % CI {signed(s.low)} to {signed(s.high)})" if s.low or s.high else " (95 % CI 0 %)"
 
 
-_SAID = {
-    "fewer": _decided,
-    "more": _decided,
-    "undecided": _undecided,
-    "single": _single,
-    "never": _never,
-    "nothing": _nothing,
-}
+def _unreached(s: Saved, name: str, of: int) -> str:
+    if s.unreached is None or not math.isfinite(s.budget):
+        return ""
+    where = f"in {s.censored} of {seeds(of)} with {s.budget:.0f} labels"
+    return f"{name} does not reach {level(s.unreached)} {where}, and {BASELINE} does"
+
+
+def _end(c: Comparison) -> str:
+    if not c.ends:
+        return ""
+    ends = np.array(c.ends)
+    ci = " (95 % CI {} to {})".format(*map(points, interval(ends))) if len(ends) > 1 else ""
+    return f"{points(ends.mean())} points with {c.span[1]:.0f} labels{ci}"
+
+
+_SAID = {"more": _more, "less": _more, "undecided": _undecided, "single": _single, "nothing": _nothing}

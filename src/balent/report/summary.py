@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 
 from balent.report import tables
 from balent.report.beside import Beside
+from balent.report.compare import comparisons
 from balent.report.findings import Findings
 from balent.report.load import Run, groups
 
@@ -32,20 +33,20 @@ class Summary:
 
     @cached_property
     def remarks(self) -> list[str]:
-        """What was left out or looks odd."""
+        """What was left out, and what a reader should know about the records."""
         return [*self.notes, *(f"{self._of(f)}{said}" for f in self.findings for said in f.group.remarks)]
 
     def table(self) -> RenderableType:
-        """For the terminal; the paper's numbers below, where it has any."""
+        """For the terminal; the paper's numbers follow, where it has any."""
         papers = [
-            tables.plain(f"{f.group.title} beside the paper", b.headings(), b.rows())
+            tables.plain(f"{f.group.title}: accuracy in % here and in the paper", b.headings(), b.rows())
             for f, b in self.beside.items()
             if b.counts
         ]
         return Group(tables.table(self.findings), *papers)
 
     def csv(self, path: str | Path) -> None:
-        """Every number of the report, one a row."""
+        """Every number of the report, one per row."""
         tables.write_csv(self.findings, Path(path))
 
     def _of(self, f: Findings) -> str:
@@ -53,7 +54,9 @@ class Summary:
 
 
 def summary(runs: Sequence[Run], at: Sequence[int] = ()) -> Summary:
-    """What these runs show; `at`: label counts whose accuracy is wanted in the table."""
+    """What these runs show; `at`: label counts at which the table gives the accuracy."""
     if not runs:
-        raise ValueError("no runs to report on; load() reads them from the folder that balent run wrote to")
-    return Summary(tuple(Findings(group, tuple(at)) for group in groups(runs)), tuple(getattr(runs, "remarks", ())))
+        raise ValueError("there are no runs to report on; load() reads them from the folder that balent run wrote to")
+    found = groups(runs)
+    findings = (Findings(group, c, tuple(at)) for group, c in zip(found, comparisons(found), strict=True))
+    return Summary(tuple(findings), tuple(getattr(runs, "remarks", ())))

@@ -5,6 +5,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
 from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
@@ -12,21 +13,38 @@ from rich.table import Table
 from balent.learning.records import whole
 from balent.report import sentence
 from balent.report.compare import Comparison
+from balent.report.curves import spread
 from balent.report.findings import Findings
 from balent.report.load import BASELINE
+from balent.report.significance import interval
 
-COLUMNS = ["experiment", "strategy", "seeds", "quantity", "at", "mean", "std", "low", "high"]
+COLUMNS = ["experiment", "strategy", "seeds", "quantity", "at", "mean", "std", "low", "high", "p"]
 
 
 def table(findings: Sequence[Findings]) -> RenderableType:
-    """A table for each experiment, the largest area first."""
+    """A table for each experiment, the best strategy first."""
     return Group(*(_table(f) for f in findings))
 
 
 def _table(f: Findings) -> Table:
-    """Fits into 80 columns: unless asked for others, after a quarter, half and all of the labels."""
-    counts = f.counts if f.wanted or len(f.counts) < 5 else [f.counts[i] for i in (1, 2, 4)]
-    return plain(f"{f.group.title}: accuracy in %, {seeds(f)}", headings(f, counts), rows(f, counts))
+    """Fits into 80 columns: unless other label counts are wanted, the accuracy at the last one."""
+    counts = f.counts if f.wanted else f.counts[-1:]
+    shown = plain(f"{f.group.title}: accuracy in %, {seeds(f)}", headings(f, counts), rows(f, counts))
+    shown.caption, shown.caption_justify = escape(caption(f)), "left"
+    return shown
+
+
+def caption(f: Findings) -> str:
+    """What the last columns are."""
+    area = f"area: mean accuracy from {f.span[0]:.0f} to {f.span[1]:.0f} labels."
+    if not f.comparisons:
+        return area
+    tests = max(c.tests for c in f.comparisons.values())
+    many = f" corrected for {tests} comparisons (Holm)" if tests > 1 else ""
+    gain, saved = (f", 95 % CI{many}", ", 95 % CI not corrected") if tests else ("", "")
+    return (
+        f"{area} gain: area minus the area of {BASELINE}, paired by seed{gain}. saved: labels saved, secondary{saved}."
+    )
 
 
 def plain(title: str, names: Sequence[str], body: Sequence[Sequence[str]]) -> Table:
@@ -40,7 +58,7 @@ def plain(title: str, names: Sequence[str], body: Sequence[Sequence[str]]) -> Ta
 
 
 def markdown(names: Sequence[str], body: Iterable[Sequence[str]]) -> str:
-    """The same for a page of text; a bar in a cell would end it."""
+    """The same in Markdown; a bar inside a cell is escaped."""
     lines = [names, ["---"] * len(names), *body]
     return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
 
@@ -52,28 +70,40 @@ def seeds(f: Findings) -> str:
 
 def headings(f: Findings, counts: Sequence[float]) -> list[str]:
     level = _level(f)
-    saved = "labels saved" if level is None else f"saved at {sentence.level(level)}"
-    return ["strategy", *(f"{n:g} labels" for n in counts), "area", saved]
+    saved = "saved" if level is None else f"saved at {sentence.level(level)}"
+    return ["strategy", *(f"{n:g} labels" for n in counts), "area", "gain", saved]
 
 
 def _level(f: Findings) -> float | None:
-    """The accuracy that all comparisons are for, if there is one: then it stands once, above them."""
-    levels = {c.level for c in f.comparisons.values() if c.saved is not None}
+    """The accuracy level of all comparisons, if it is the same: then it stands once, in the heading."""
+    levels = {c.saved.level for c in f.comparisons.values() if c.saved.share is not None}
     return levels.pop() if len(levels) == 1 else None
 
 
 def rows(f: Findings, counts: Sequence[float]) -> list[list[str]]:
-    """Accuracies in percent ± std over seeds, the area likewise, labels saved with their interval."""
-    order = sorted(f.curves, key=lambda name: f.area(name)[0], reverse=True)
+    """Accuracies in percent ± std over seeds, the mean area, its gain on random, labels saved; the best first."""
     return [
         [
             name,
             *(plus_minus(*f.accuracy(name, n)) for n in counts),
-            plus_minus(*f.area(name)),
+            plus_minus(f.area(name)[0], math.nan),
+            gain(f.comparisons.get(name)),
             saved(f.comparisons.get(name), _level(f)),
         ]
-        for name in order
+        for name in f.order
     ]
+
+
+def gain(c: Comparison | None) -> str:
+    """+1.2 (−0.5 to 2.9), in points, with its corrected interval; one seed has none."""
+    if c is None or not c.areas:
+        return "–"
+    points = sentence.points(c.gain)
+    return points if math.isnan(c.low) else f"{points} ({_to(sentence.points(c.low), sentence.points(c.high))})"
+
+
+def _to(low: str, high: str) -> str:
+    return f"{low} to {high}".replace("+", "")
 
 
 def plus_minus(mean: float, std: float) -> str:
@@ -84,40 +114,50 @@ def plus_minus(mean: float, std: float) -> str:
 
 
 def saved(c: Comparison | None, above: float | None = None) -> str:
-    """38 % (25 to 48), with its accuracy level if that does not stand above; a minus is needed on top."""
+    """38 % (25 to 48), with its accuracy level if that is not in the heading; negative: labels needed in addition."""
     if c is None:
         return "–"
-    if c.saved is None:
-        return f"not {sentence.level(c.unreached)}" if c.censored else "–"
-    interval = "" if c.low is None or c.high is None else f" ({100 * c.low:.0f} to {100 * c.high:.0f})"
-    level = "" if c.level == above else f" at {sentence.level(c.level)}"
-    return f"{100 * c.saved:.0f} %{interval}{level}".replace("-", "−")
+    s = c.saved
+    if s.share is None:
+        return f"not {sentence.level(s.unreached)}" if s.censored else "–"
+    interval = "" if s.low is None or s.high is None else f" ({round(100 * s.low)} to {round(100 * s.high)})"
+    level = "" if s.level == above else f" at {sentence.level(s.level)}"
+    return f"{round(100 * s.share)} %{interval}{level}".replace("-", "−")
 
 
 def write_csv(findings: Sequence[Findings], path: Path) -> None:
-    """All of it or nothing: the file appears under its name when it is complete."""
+    """Completely or not at all: the file gets its name once it is complete."""
     with whole(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([COLUMNS])
         csv.writer(file).writerows([_cell(c) for c in row] for f in findings for row in _long(f))
 
 
 def _long(f: Findings) -> Iterator[list]:
-    """Rows of COLUMNS. `at` is a label count, or the accuracy that `labels_saved` is for."""
+    """Rows of COLUMNS. `at` is a label count, or the accuracy level of `labels_saved`."""
     for strategy, curves in f.curves.items():
         head = [f.group.title, strategy, len(f.group.strategies[strategy])]
         for name, curve in curves.items():
             for at, mean, std in zip(curve.labels, curve.mean, curve.std, strict=True):
-                yield [*head, name, at, mean, std, None, None]
-        yield [*head, "area", None, *f.area(strategy), None, None]
+                yield [*head, name, at, mean, std, None, None, None]
+        yield [*head, "area", None, *f.area(strategy), None, None, None]
         for phase, seconds in f.seconds(strategy).items():
-            yield [*head, f"seconds_{phase}", None, seconds, None, None, None]
-        c = f.comparisons.get(strategy)
-        if strategy != BASELINE and c is not None:
-            yield [head[0], strategy, c.seeds, "labels_saved", c.level, c.saved, None, c.low, c.high]
+            yield [*head, f"seconds_{phase}", None, seconds, None, None, None, None]
+        if strategy in f.comparisons:
+            yield from ([f.group.title, strategy, *row] for row in _compared(f.comparisons[strategy]))
+
+
+def _compared(c: Comparison) -> Iterator[list]:
+    """The primary comparison with its corrected p and interval, then the secondary ones: not corrected, no p."""
+    ends, s = np.array(c.ends), c.saved
+    if c.areas:
+        yield [c.seeds, "area_gain", None, c.gain, float(spread(np.array(c.areas))), c.low, c.high, c.p]
+        low, high = interval(ends) if len(ends) > 1 else (None, None)
+        yield [c.seeds, "final_gain", c.span[1], float(ends.mean()), float(spread(ends)), low, high, None]
+    yield [c.seeds, "labels_saved", s.level, s.share, None, s.low, s.high, None]
 
 
 def _cell(value: object) -> object:
-    """Empty for what is not known, and label counts without a decimal point."""
+    """Empty where the value is unknown; label counts without a decimal point."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     return f"{value:.10g}" if isinstance(value, float) else value

@@ -1,5 +1,5 @@
 "use strict";
-// Draws what the page's JSON says. One object for each experiment; text only through textContent.
+// Draws the page's JSON. One object for each experiment; text only through textContent.
 
 const MARGIN = { left: 64, right: 16, top: 12, bottom: 46 };
 const SVG = "http://www.w3.org/2000/svg";
@@ -169,7 +169,7 @@ class Chart {
     this.readout.textContent = this.tip.innerText;
   }
 
-  /** Values of all lines at a label count, in a box beside the cursor; null puts it away. */
+  /** Values of all lines at a label count, in a box beside the cursor; null hides it. */
   read(labels) {
     this.at = labels;
     this.tip.hidden = labels === null;
@@ -227,9 +227,9 @@ class Picks {
     this.place.replaceChildren(...rounds.map((round) => this.round(round)));
   }
 
-  round({ round, labels, bought, picks }) {
-    const more = bought > picks.length ? `, ${picks.length} shown` : "";
-    const title = element("h4", {}, `Round ${round}`, element("span", { textContent: `at ${labels} labels` }), element("span", { textContent: `${bought} bought${more}` }));
+  round({ round, labels, queried, picks }) {
+    const more = queried > picks.length ? `, ${picks.length} shown` : "";
+    const title = element("h4", {}, `Round ${round}`, element("span", { textContent: `at ${labels} labels` }), element("span", { textContent: `${queried} queried${more}` }));
     return element("div", { className: "round" }, title, element("ul", {}, ...picks.map((pick) => this.pick(...pick))));
   }
 
