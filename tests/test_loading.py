@@ -100,5 +100,5 @@ def test_pools_are_arrays_of_files_or_made(models, tmp_path):
     with pytest.raises(ValueError, match="holds a, b; say which with --key"):
         loading.pool(str(tmp_path / "two.npz"), None)
     (tmp_path / "text.npy").write_text("no array")
-    with pytest.raises(ValueError, match=r"is not a readable \.npy or \.npz file"):
+    with pytest.raises(ValueError, match=r"is not a readable \.npy file"):
         loading.pool(str(tmp_path / "text.npy"), None)

@@ -189,7 +189,7 @@ def test_python_objects_are_never_unpickled(tmp_path, suffix):
     path = tmp_path / f"p.{suffix}"
     trap = np.array([Trap()], dtype=object)
     np.save(path, trap) if suffix == "npy" else np.savez(path, p=trap)
-    refused(path, rf"p.{suffix} holds .*(Python objects, which are never unpickled|cannot be read)")
+    refused(path, rf"p.{suffix}.* holds Python objects, which are never unpickled")
 
 
 @pytest.mark.parametrize("shape", [(4,), (4, 3), (2, 2, 2, 2)])
