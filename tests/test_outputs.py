@@ -20,6 +20,12 @@ def write(path, text="new"):
         partial.write_text(text)
 
 
+def fail(path):
+    with whole(path) as partial:
+        partial.write_text("half")
+        raise KeyError
+
+
 def names(directory):
     return sorted(path.name for path in directory.iterdir())
 
@@ -37,9 +43,8 @@ def test_a_file_appears_when_it_is_complete_and_nothing_else_is_left(tmp_path):
 
 def test_an_error_on_the_way_leaves_all_as_it_was(tmp_path):
     (tmp_path / "out.csv").write_text("old")
-    with pytest.raises(KeyError), whole(tmp_path / "out.csv") as partial:
-        partial.write_text("half")
-        raise KeyError
+    with pytest.raises(KeyError):
+        fail(tmp_path / "out.csv")
     assert (tmp_path / "out.csv").read_text() == "old"
     assert names(tmp_path) == ["out.csv"]
 
@@ -178,9 +183,8 @@ def test_a_fifo_is_written_to_and_stays(tmp_path):
 
 
 def test_an_error_on_the_way_sends_nothing_to_a_stream(capfdbinary):
-    with pytest.raises(KeyError), whole(outputs.STANDARD_OUTPUT) as partial:
-        partial.write_text("half")
-        raise KeyError
+    with pytest.raises(KeyError):
+        fail(outputs.STANDARD_OUTPUT)
     assert capfdbinary.readouterr().out == b""
 
 

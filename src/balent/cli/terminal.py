@@ -7,12 +7,13 @@ of one column, in everything that is printed here.
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import typer
-from rich.console import Console, ConsoleOptions, RenderableType
+from rich.console import Console
 from rich.markup import escape
-from rich.segment import Segment
 from rich.table import Table
+from rich.text import Text
 
 # ESC is shown as ␛. Codes above 127, half characters (bytes of names in another encoding) and marks that turn the
 # direction of writing have no sign of their own.
@@ -23,11 +24,10 @@ SIGNS |= dict.fromkeys(
 
 
 class Screen(Console):
-    """A console that nothing it prints can give orders to."""
+    """A console that no text gives orders to. Each string passes here, in tables too, before its width is measured."""
 
-    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        for text, style, control in super().render(renderable, options):
-            yield Segment(text if control else text.translate(SIGNS), style, control)
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(text.translate(SIGNS), **options)
 
 
 out = Screen()
