@@ -124,7 +124,8 @@ def _archive(path: Path, file: Bytes) -> ZipFile:
 def _member(path: Path, archive: ZipFile, key: str | None) -> ZipInfo:
     found = {m.filename.removesuffix(".npy"): m for m in archive.infolist() if m.filename.endswith(".npy")}
     if key is None and len(found) != 1:
-        raise ValueError(f"{path} holds {', '.join(found) or 'nothing'}; say which with --key")
+        what = f"{', '.join(found)}; say which with --key" if found else "nothing that numpy saved"
+        raise ValueError(f"{path} holds {what}")
     name = next(iter(found)) if key is None else key
     if name not in found:
         raise ValueError(
@@ -168,12 +169,19 @@ def _header(file: Bytes) -> Header:
     text = file.read(length)
     if len(text) < length:
         raise ValueError("its header is cut off")
-    said = ast.literal_eval(re.sub(r"(\d)L\b", r"\1", text.decode(encoding)).strip())  # 10L is a number of Python 2
+    said = _literal(text.decode(encoding))
     if not isinstance(said, dict) or set(said) != {"descr", "fortran_order", "shape"}:
         raise ValueError("its header does not say descr, fortran_order and shape")
     if not isinstance(said["fortran_order"], bool):
         raise ValueError("its header does not say whether it is in Fortran's order")
     return Header(_shape(said["shape"]), _type(said["descr"]), said["fortran_order"], file.tell())
+
+
+def _literal(text: str) -> Any:
+    try:
+        return ast.literal_eval(re.sub(r"(\d)L\b", r"\1", text).strip())  # 10L is a number of Python 2
+    except DAMAGE:
+        raise ValueError(f"its header is damaged: {text[:80]!r}") from None
 
 
 def _shape(said: Any) -> tuple[int, ...]:
