@@ -3,12 +3,14 @@
 import csv
 import io
 
+import made_up
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from balent.cells import escaped, unescaped, write
 from balent.reading import read
+from balent.report import load, summary
 
 START = "=+-@\t\r"
 TEXTS = st.text() | st.text("'=+-@\t\ra1", max_size=6)  # the second is where the rule has its edges
@@ -60,3 +62,14 @@ def test_names_in_another_encoding_are_written_readably(tmp_path):
     write(tmp_path / "t.csv", ["name"], [["gr\udcffser"], ["\ud800"]])
     rows = list(csv.reader(io.StringIO((tmp_path / "t.csv").read_text("utf-8"))))
     assert rows == [["name"], [r"gr\udcffser"], [r"\ud800"]]
+
+
+def test_the_report_escapes_names_of_records_and_no_numbers(tmp_path):
+    """Records come from others too: an experiment =cmd|… is text, a saving of -12 % stays a number."""
+    for name, speed in (("balentacq", 0.8), ("random", 1.0)):
+        for seed in (0, 1, 2):
+            made_up.write(tmp_path / "runs", made_up.records(name, seed, speed, noise=0.003, experiment="=cmd|a"))
+    summary(load(tmp_path / "runs")).csv(tmp_path / "report.csv")
+    rows = list(csv.DictReader((tmp_path / "report.csv").read_text("utf-8").splitlines()))
+    assert {row["experiment"] for row in rows} == {"'=cmd|a"}
+    assert min(float(row["mean"]) for row in rows if row["mean"]) < 0
