@@ -1,6 +1,7 @@
 """From functions and a pool to picks: the same ones however the pool comes, and nothing half-done."""
 
 import io
+import resource
 import time
 
 import numpy as np
@@ -315,6 +316,30 @@ def test_a_pool_that_fails_in_the_middle_leaves_nothing_behind(sampled, tmp_path
     assert 0 < done[-1] <= 200
     assert old.read_text() == "earlier"
     assert list(tmp_path.iterdir()) == [old]
+
+
+@pytest.mark.parametrize("ending", [".npy", ".parquet"])
+def test_scores_replace_only_the_file_that_was_named(sampled, tmp_path, ending):
+    """Defect: a link was replaced, and .partial and .whole files of the user were deleted."""
+    (tmp_path / f"link{ending}").symlink_to(f"real{ending}")
+    for mine in (".partial", ".whole"):
+        (tmp_path / f"link{ending}{mine}").write_text("mine")
+    balent.acquire(sampled, X, 12, scores=tmp_path / f"link{ending}")
+    assert (tmp_path / f"link{ending}").is_symlink()
+    assert (tmp_path / f"real{ending}").stat().st_size > POINTS
+    assert {path.read_text() for path in tmp_path.glob(f"link{ending}.*")} == {"mine"}
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+def test_a_disk_without_room_for_the_scores_is_said_before_any_work(sampled, tmp_path):
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        with pytest.raises(OSError, match=r"File too large: '.*scores\.npy'"):
+            balent.acquire(sampled, X, 12, scores=tmp_path / "scores.npy")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert list(tmp_path.iterdir()) == []
 
 
 # ── errors of scores ─────────────────────────────────────────────────────────────────────────────

@@ -25,7 +25,7 @@ RINGS = {
         "draws",
         "scoring",
     },
-    "learning": {"predictors", "learning", "reading", "ranking", "loading"},
+    "learning": {"predictors", "learning", "arrays", "cells", "reading", "ranking", "loading"},
     "applications": {"paper", "report", "labeling", "labelstudio", "doctor", "screen", "cli"},
 }
 FACADE = "balent"  # __init__: public names, re-exported

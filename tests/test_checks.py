@@ -181,6 +181,15 @@ def test_k_may_be_a_number_of_numpy():
         checks.batch_size(np.int64(6), 5)
 
 
+def test_masked_draws_are_refused():
+    """Defect: masked arrays were scored with the numbers that the mask hides."""
+    p = np.ma.masked_array(probabilities(3, 2, 2).numpy(), mask=False)
+    p[1] = np.ma.masked
+    for refuse in (lambda: balent.score(p, "bald"), lambda: balent.select(p, "bald", 1), lambda: balent.Draws(p)):
+        with pytest.raises(TypeError, match="draws must not be a masked array: its mask would be ignored; leave"):
+            refuse()
+
+
 # ── names ────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -1,6 +1,8 @@
 """The command line: the same picks from every format, files that are whole or absent, errors in one sentence."""
 
 import csv
+import io
+import os
 
 import numpy as np
 import pytest
@@ -196,6 +198,33 @@ def test_a_run_that_fails_leaves_the_old_file_as_it_was(run, tmp_path, monkeypat
     assert (tmp_path / "scores.csv").read_text() == "old"
     run("score", "p.npy", "-o", "scores.csv")
     assert len(table("scores.csv")) == 40
+
+
+# ── names that others made ───────────────────────────────────────────────────────────────────────
+
+
+def test_a_point_called_like_a_formula_is_text_for_a_spreadsheet(run, tmp_path):
+    """Defect: a spreadsheet that opens the picks runs =cmd|…"""
+    names = ["=cmd|' /C calc'!A0", "@b", "+c", "-d", "e"]
+    write_csv(tmp_path / "named.csv", long_form(P[:5], names))
+    written = io.StringIO(run("score", "named.csv", "-m", "bald", "-o", "-").stdout)
+    assert {row["point"] for row in csv.DictReader(written)} == {f"'{name}" for name in names[:4]} | {"e"}
+
+
+def test_a_point_cannot_give_orders_to_the_terminal(run, tmp_path):
+    write_csv(tmp_path / "named.csv", long_form(P[:1], ["a\x1b[2Jb"]))
+    result = run("score", "named.csv", "-m", "bald")
+    assert "a␛[2Jb" in result.stdout
+    assert "\x1b" not in result.output
+
+
+def test_files_with_names_in_another_encoding(run, tmp_path):
+    """Defect: UnicodeEncodeError in what is said about them."""
+    odd = os.fsdecode(b"gr\xffser")
+    assert "there is no file gr�ser.npy" in run("score", f"{odd}.npy", code=2).stderr
+    np.save(f"{odd}.npy", P)
+    assert "wrote gr�ser.csv" in run("score", f"{odd}.npy", "-o", f"{odd}.csv").stderr
+    assert len(table(f"{odd}.csv")) == 40
 
 
 # ── errors in one sentence ───────────────────────────────────────────────────────────────────────

@@ -1,11 +1,14 @@
 """Models and pools that a command line names."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
+from typer.testing import CliRunner
 
-from balent import loading
+from balent import cli, loading
 from balent.draws import Draws
 from balent.predictors import Ensemble
 from examples import probabilities
@@ -100,5 +103,85 @@ def test_pools_are_arrays_of_files_or_made(models, tmp_path):
     with pytest.raises(ValueError, match="holds a, b; say which with --key"):
         loading.pool(str(tmp_path / "two.npz"), None)
     (tmp_path / "text.npy").write_text("no array")
-    with pytest.raises(ValueError, match=r"is not a readable \.npy or \.npz file"):
+    with pytest.raises(ValueError, match=r"is not a readable \.npy file"):
         loading.pool(str(tmp_path / "text.npy"), None)
+
+
+# ── pools that are not what they should be ───────────────────────────────────────────────────────
+
+X = np.random.default_rng(0).standard_normal((30, 4)).astype(np.float32)
+
+
+@pytest.fixture
+def run(models, monkeypatch):
+    """`balent acquire` with the classifier, beside the pool."""
+    monkeypatch.chdir(models.parent)
+
+    def invoke(*words, code=0):
+        words = ["acquire", "models.py:classifier", *words, "-k", "3", "--draws", "4", "-o", "-"]
+        torch.manual_seed(0)  # the same weights
+        result = CliRunner().invoke(cli.app, words, catch_exceptions=False)
+        assert result.exit_code == code, result.output
+        return result
+
+    return invoke
+
+
+def sentence(result):
+    assert "Traceback" not in result.output
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: ")
+    return result.stderr.removeprefix("error: ").strip()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("empty.npy", b"", "empty.npy is not a readable .npy file: it begins with b''"),  # defect: only "Aborted."
+        ("x.npz", b"PK\x03\x04 and no more", "x.npz is not a readable .npz file"),  # BadZipFile
+        ("x.npy", b"\x93NUMPY\x01\x00\x03\x00'''", "x.npy is not a readable .npy file"),  # TokenError
+        ("x.npy", b"PK", "x.npy is not a readable .npz file"),
+        ("x.txt", b"1 2 3", "x.txt is not a readable .npy file: it begins with b'1 2 3'"),
+    ],
+)
+def test_a_pool_file_that_is_none_is_said_in_a_sentence(run, name, content, words):
+    Path(name).write_bytes(content)
+    assert words in sentence(run(name, code=2))
+
+
+def test_a_missing_key_is_answered_with_those_that_are_there(run):
+    """Defect: a KeyError with its traceback."""
+    np.savez("two.npz", pool=X, other=X)
+    assert sentence(run("two.npz", "--key", "pol", code=2)) == "two.npz has no array 'pol'; did you mean pool?"
+
+
+def test_a_pool_of_whole_numbers_that_the_model_does_not_take(run):
+    """Defect: RuntimeError: mat1 and mat2 must have the same dtype."""
+    np.save("x.npy", X.astype(np.int64))
+    said = sentence(run("x.npy", code=2))
+    assert said.startswith("the model does not take a pool of int64: ")
+    assert said.endswith("convert the pool in the same way, as in x.astype('float32')")
+
+
+@pytest.mark.parametrize("dtype", [">f4", ">f8", "<f2"])
+def test_a_pool_of_every_byte_order_gives_the_same_picks(run, dtype):
+    """Defect: big-endian pools were refused, though `balent score` took big-endian probabilities."""
+    x = X.astype("f2").astype("f4")  # the same numbers in every precision
+    np.save("x.npy", x)
+    np.save("other.npy", x.astype(dtype))
+    np.savez("packed.npz", x.astype(dtype))
+    expected = run("x.npy").stdout
+    assert expected.startswith("rank,point,score")
+    assert run("other.npy").stdout == run("packed.npz").stdout == expected
+
+
+@pytest.mark.parametrize("x", [np.float32(3), np.array(["a", "b"]), np.ones(3, complex)])
+def test_what_is_no_pool_at_all(run, x):
+    np.save("x.npy", x)
+    assert "x.npy must hold numbers with a row for each point, but holds" in sentence(run("x.npy", code=2))
+
+
+def test_a_masked_pool_is_refused(run):
+    """Defect: points were scored with the numbers that the mask hides."""
+    Path("pools.py").write_text("import numpy\ndef masked(): return numpy.ma.masked_less(numpy.ones((9, 4)), 2)\n")
+    assert sentence(run("pools.py:masked", code=2)).startswith("a pool must not be a masked array")

@@ -218,3 +218,10 @@ def test_a_dict_of_arrays_is_a_pool_without_its_labels():
 def test_a_dict_that_is_no_pool_is_refused(source, error, words):
     with pytest.raises(error, match=words):
         as_pool(source)
+
+
+@pytest.mark.parametrize("wrap", [lambda x: x, lambda x: {"x": x}])
+def test_a_masked_array_is_no_pool(wrap):
+    """Defect: points were scored with the numbers that the mask hides."""
+    with pytest.raises(TypeError, match="must not be a masked array: its mask would be ignored"):
+        as_pool(wrap(np.ma.masked_less(np.ones((3, 2)), 2)))

@@ -23,6 +23,7 @@ def draws(x: object) -> Tensor:
     """As a tensor [pool, draws, classes] of floating-point numbers, none of them empty."""
     if not isinstance(x, np.ndarray | Tensor):
         raise TypeError(f"draws must be a numpy array or a torch tensor, but came as {type(x).__name__}")
+    unmasked(x, "draws")
     if x.ndim != 3:
         raise ValueError(
             f"draws must have three axes [pool, draws, classes], but have shape {tuple(x.shape)}; "
@@ -32,6 +33,15 @@ def draws(x: object) -> Tensor:
         if size == 0:
             raise ValueError(f"draws must not be empty, but have no {axis}: shape {tuple(x.shape)}")
     return _floating(x)
+
+
+def unmasked(x: object, what: str) -> None:
+    """Nothing here leaves masked numbers out, so an array with a mask would be taken with what the mask hides."""
+    if isinstance(x, np.ma.MaskedArray):
+        raise TypeError(
+            f"{what} must not be a masked array: its mask would be ignored; leave the masked points out, "
+            "or pass x.data if all of its numbers count"
+        )
 
 
 def _floating(x: Array) -> Tensor:

@@ -8,9 +8,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import numpy as np
 from torch import nn
 
+from balent import arrays
 from balent.checks import nearest
 from balent.learning import randomness
 from balent.predictors import MCDropout
@@ -84,18 +84,15 @@ def _count(draws: str) -> int | str:
 
 
 def pool(name: str, key: str | None) -> Any:
-    """An .npy (mapped, not read), an array of an .npz, or what a factory makes."""
+    """An array of numbers in an .npy (mapped, not read) or .npz, a row for each point, or what a factory makes."""
     if ":" in name:
         return factory(name)
     path = Path(name)
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
-    try:
-        found = np.load(path, mmap_mode="r", allow_pickle=False)
-    except ValueError as error:
-        raise ValueError(f"{path} is not a readable .npy or .npz file: {error}") from None
-    if isinstance(found, np.ndarray):
-        return found
-    if key is None and len(found.files) != 1:
-        raise ValueError(f"{path} holds {', '.join(found.files)}; say which with --key")
-    return found[key or found.files[0]]
+    found = arrays.read(path, key)
+    if found.ndim == 0 or found.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{path} must hold numbers with a row for each point, but holds {found.dtype} of shape {found.shape}"
+        )
+    return found

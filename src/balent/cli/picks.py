@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from balent.cli.terminal import errors_in_words, say, show_table, write_csv
+from balent.cli.terminal import errors_in_words, say, show_table, write_csv, wrote
 
 
 def acquire(
@@ -23,7 +23,9 @@ def acquire(
     ] = "auto",
     design: Annotated[str, typer.Option(help="independent, stratified or matched.")] = "independent",
     seed: Annotated[int, typer.Option(help="Of the draws and the strategy.")] = 0,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write a CSV instead of a table.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write a CSV instead of a table; - is standard output.")
+    ] = None,
     scores: Annotated[Path | None, typer.Option(help="Write every score to this .npy or .parquet.")] = None,
     error: Annotated[bool, typer.Option("--error", help="Add the Monte-Carlo standard error of each score.")] = False,
     key: Annotated[str | None, typer.Option(help="Which array of an .npz.")] = None,
@@ -55,9 +57,8 @@ def acquire(
         columns = [c.tolist() for c in (picks.indices, picks.scores, picks.errors) if c is not None]
         rows = ([rank, *row] for rank, row in enumerate(zip(*columns, strict=True), 1))
         write_csv(output, header, rows) if output else show_table(header, rows)
-        for path in (output, scores):
-            if path is not None:
-                say(f"wrote {path}")
+        if scores is not None:
+            wrote(scores)
         for line in _about(sampled, picks):
             say(line)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from balent.cli.terminal import err, errors_in_words, say, show, show_table, write_csv
+from balent.cli.terminal import err, errors_in_words, show, show_table, write_csv
 
 if TYPE_CHECKING:
     from balent.ranking import Ranking
@@ -23,7 +23,9 @@ def score(
     top: Annotated[
         int | None, typer.Option(help="How many picks of each measure. Default: 10 on screen, all in a file.")
     ] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write a CSV instead of a table.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write a CSV instead of a table; - is standard output.")
+    ] = None,
     logits: Annotated[bool, typer.Option("--logits", help="The numbers are logits, not probabilities.")] = False,
     error: Annotated[bool, typer.Option("--error", help="Add the Monte-Carlo standard error of each score.")] = False,
     key: Annotated[str | None, typer.Option(help="Which array of an .npz.")] = None,
@@ -48,8 +50,6 @@ def score(
             else:
                 best = job.best(min(10, source.pool) if top is None else top, advance)
                 write_csv(output, *best.rows()) if output else _show(best)
-        if output is not None:
-            say(f"wrote {output}")
 
 
 @contextmanager

@@ -17,10 +17,12 @@ import torch
 from torch import Generator, Tensor
 
 from balent import checks
+from balent.learning import outputs
 from balent.learning.pool import Pool, as_pool
 from balent.learning.progress import counting
 from balent.measures import MEASURES, bound
 from balent.moments import Moments
+from balent.predictors.functions import as_tensor
 from balent.predictors.inputs import take
 from balent.scoring import FEWEST, stability
 from balent.strategies import Best, Race, TopK
@@ -224,11 +226,25 @@ def _block(sampled: Any, pool: Any, memory: int) -> int:
         return LARGEST
     few = torch.arange(min(2, len(pool)))
     batch = pool[few]
-    classes = sampled.moments(batch, few).mean.shape[1]
+    classes = _tried(sampled, batch, few).mean.shape[1]
     values = batch.values() if isinstance(batch, Mapping) else [batch]
     inputs = sum(np.prod(np.shape(value)[1:]) * 4 for value in values)
     each = 8 * getattr(sampled, "n", 1) * classes + 24 * classes + 4 * inputs
     return int(max(1, min(getattr(sampled, "block", LARGEST), LARGEST, memory // max(1, each))))
+
+
+def _tried(sampled: Any, batch: Any, few: Indices) -> Moments:
+    """The first points, scored. Where whole numbers are refused, torch speaks of matrices and not of the pool."""
+    try:
+        return sampled.moments(batch, few)
+    except RuntimeError as error:
+        whole = isinstance(batch, np.ndarray | Tensor) and not torch.is_floating_point(as_tensor(batch))
+        if not whole or _out_of_memory(error):
+            raise
+        raise TypeError(
+            f"the model does not take a pool of {batch.dtype}: {error}; if it was trained on floating-point numbers, "
+            "convert the pool in the same way, as in x.astype('float32')"
+        ) from error
 
 
 def _with_error(sampled: Sampled, pool: Any, picks: Picks, watched: Watched) -> Picks:
@@ -254,33 +270,39 @@ def _written(
             "scores of a stream of unknown length cannot be written; pass an array, a Dataset or a DataLoader"
         )
     target = Path(path)
-    save = checks.lookup({".npy": _save_npy, ".parquet": _save_parquet}, target.suffix, "writer for files ending in")
-    partial = target.with_name(target.name + ".partial")
-    try:
-        table = np.lib.format.open_memmap(partial, "w+", np.float64, (total, len(names)))
+    table_in = checks.lookup({".npy": _npy, ".parquet": _parquet}, target.suffix, "writer for files ending in")
+    with outputs.whole(target) as partial, table_in(partial, names, total) as table:
 
         def write(positions: Indices, scores: Tensor) -> None:
             table[positions.numpy()] = scores.numpy()
 
         yield write
-        table.flush()
-        save(table, names, partial, target)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
-def _save_npy(table: np.ndarray, names: list[str], partial: Path, target: Path) -> None:
-    partial.replace(target)
+@contextmanager
+def _npy(path: Path, names: list[str], total: int) -> Iterator[np.ndarray]:
+    """A table to fill, which is the file."""
+    table = np.lib.format.open_memmap(path, "w+", np.float64, (total, len(names)))
+    _reserve(path)
+    yield table
+    table.flush()
 
 
-def _save_parquet(table: np.ndarray, names: list[str], partial: Path, target: Path) -> None:
+@contextmanager
+def _parquet(path: Path, names: list[str], total: int) -> Iterator[np.ndarray]:
+    """A table to fill, which becomes the file when it is full."""
     import pyarrow
     from pyarrow import parquet
 
-    columns = {"point": np.arange(len(table)), **dict(zip(names, table.T, strict=True))}
-    whole = target.with_name(target.name + ".whole")
-    try:
-        parquet.write_table(pyarrow.table(columns), whole)
-        whole.replace(target)
-    finally:
-        whole.unlink(missing_ok=True)
+    rough = outputs.fresh(outputs.unused(path.parent, "scores"), mode=0o600)
+    with rough as beside, _npy(beside, names, total) as table:
+        yield table
+        columns = {"point": np.arange(len(table)), **dict(zip(names, table.T, strict=True))}
+        parquet.write_table(pyarrow.table(columns), path)
+
+
+def _reserve(path: Path) -> None:
+    """Room on the disk for all of the file: where a disk is full, a mapped file ends the process without a word."""
+    if hasattr(os, "posix_fallocate"):
+        with path.open("r+b") as file:
+            os.posix_fallocate(file.fileno(), 0, path.stat().st_size)

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, default_collate
 
+from balent import checks
 from balent.learning.data.views import Images, Repeated
 from balent.predictors.inputs import size
 from balent.types import Array
@@ -28,6 +29,7 @@ def as_pool(source: Any) -> "Pool | Stream":
     """The source as a pool of known length, or as a stream of batches."""
     if isinstance(source, Pool | Stream):
         return source
+    checks.unmasked(source, "a pool")
     if isinstance(source, IterableDataset):
         return Stream(DataLoader(source, TOGETHER))
     if isinstance(source, DataLoader):
@@ -92,6 +94,7 @@ def _columns(source: Mapping[str, Any]) -> dict[str, Array]:
     """Arrays of one length by name, as models take them that are called with keywords."""
     columns = unlabelled(source)
     for name, column in columns.items():
+        checks.unmasked(column, f"the array {name!r} of a pool")
         if not isinstance(column, Tensor | np.ndarray):
             raise TypeError(f"a pool by name is made of arrays, but {name!r} is of type {type(column).__name__}")
     lengths = {name: len(column) for name, column in columns.items()}

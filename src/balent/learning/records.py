@@ -14,6 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from balent.learning.outputs import sync as sync
+from balent.learning.outputs import whole as whole
+
 FORMAT = 1
 READABLE = (1, 2)  # 2: journals that pin their pool by a fingerprint
 PATIENCE = 2.0  # seconds: so long may a process that was killed take to let go of its directory
@@ -87,28 +90,6 @@ def write(path: Path, content: bytes) -> None:
     """A whole file, or the one that was there before."""
     with in_words(path), whole(path) as partial:
         partial.write_bytes(content)
-
-
-@contextlib.contextmanager
-def whole(path: Path) -> Iterator[Path]:
-    """Where to write a file: it appears under its name when it is complete and on disk; else all is as before."""
-    partial = path.with_name(path.name + ".partial")
-    try:
-        yield partial
-        sync(partial)
-        partial.replace(path)
-        sync(path.parent)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
-def sync(path: Path) -> None:
-    """On disk when this returns: a file, or the names in a directory."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 @contextlib.contextmanager

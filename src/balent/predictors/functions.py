@@ -49,9 +49,10 @@ class Functions:
 def as_tensor(batch: Any) -> Any:
     """Arrays and lists of items as one tensor; what a model takes otherwise (a dict of tensors) as it is."""
     if isinstance(batch, np.ndarray):
-        # torch knows neither arrays backwards in memory nor ones that cannot be written, such as memory-mapped files.
+        # torch knows neither arrays backwards in memory or of the other byte order, nor ones that cannot be written,
+        # such as memory-mapped files.
         fine = batch.flags.writeable and min(batch.strides, default=0) >= 0
-        return torch.from_numpy(batch if fine else batch.copy())
+        return torch.from_numpy(batch.astype(batch.dtype.newbyteorder("="), copy=not fine))
     if isinstance(batch, list | tuple):
         return torch.stack([torch.as_tensor(item) for item in batch])
     return batch

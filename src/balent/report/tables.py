@@ -1,6 +1,5 @@
 """Numbers in rows: a table for the terminal, a CSV for everything else."""
 
-import csv
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -10,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from balent.learning.records import whole
+from balent import cells
 from balent.report import sentence
 from balent.report.compare import Comparison
 from balent.report.curves import spread
@@ -126,10 +125,8 @@ def saved(c: Comparison | None, above: float | None = None) -> str:
 
 
 def write_csv(findings: Sequence[Findings], path: Path) -> None:
-    """Completely or not at all: the file gets its name once it is complete."""
-    with whole(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([COLUMNS])
-        csv.writer(file).writerows([_cell(c) for c in row] for f in findings for row in _long(f))
+    """All of it or nothing: the file appears under its name when it is complete."""
+    cells.write(path, COLUMNS, ([_cell(c) for c in row] for f in findings for row in _long(f)))
 
 
 def _long(f: Findings) -> Iterator[list]:
@@ -160,4 +157,7 @@ def _cell(value: object) -> object:
     """Empty where the value is unknown; label counts without a decimal point."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
-    return f"{value:.10g}" if isinstance(value, float) else value
+    if not isinstance(value, float):
+        return value
+    number = float(f"{value:.10g}")
+    return int(number) if number.is_integer() else number
