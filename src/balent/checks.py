@@ -38,15 +38,16 @@ def _floating(x: Array) -> Tensor:
         if x.dtype.kind != "f" or x.dtype.itemsize > 8:
             raise TypeError(f"draws must be float16, float32 or float64, but are {x.dtype}; convert them first")
         x = x.astype(x.dtype.newbyteorder("="), copy=False)
-        # torch knows no negative strides and warns about read-only memory, which we only read.
-        x = torch.from_numpy(x.copy() if min(x.strides) < 0 else _writeable(x))
+        # torch knows no strides but whole numbers of elements, from 0 upwards, and no numbers across the bounds of words.
+        fits = x.flags.aligned and all(stride >= 0 and stride % x.itemsize == 0 for stride in x.strides)
+        x = torch.from_numpy(_writeable(x) if fits else x.copy())
     if x.dtype not in SUM_TOLERANCE:
         raise TypeError(f"draws must be floating-point numbers, but are {x.dtype}; convert them first")
     return x.detach()  # a graph of gradients would keep the draws alive
 
 
 class _Memory:
-    """Memory of an array, said to be writeable. One class for all: one each would wait for the collector."""
+    """Memory of an array that we only read, said to be writeable. One class for all: one each would wait for the collector."""
 
     def __init__(self, interface: dict[str, Any], owner: np.ndarray) -> None:
         self.__array_interface__, self.owner = interface, owner
