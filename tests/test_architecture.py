@@ -13,7 +13,18 @@ import balent
 ROOT = Path(balent.__file__).parent
 # From the inside out. A module of a ring imports its own ring and those before it. A new file must be put into one.
 RINGS = {
-    "mathematics": {"types", "checks", "beta", "moments", "measures", "kernels", "strategies", "draws", "scoring"},
+    "mathematics": {
+        "types",
+        "checks",
+        "facts",
+        "beta",
+        "moments",
+        "measures",
+        "kernels",
+        "strategies",
+        "draws",
+        "scoring",
+    },
     "learning": {"predictors", "learning", "reading", "ranking", "loading"},
     "applications": {"paper", "report", "labeling", "labelstudio", "doctor", "screen", "cli"},
 }

@@ -38,7 +38,7 @@ def _floating(x: Array) -> Tensor:
         if x.dtype.kind != "f" or x.dtype.itemsize > 8:
             raise TypeError(f"draws must be float16, float32 or float64, but are {x.dtype}; convert them first")
         x = x.astype(x.dtype.newbyteorder("="), copy=False)
-        # torch knows no strides but whole numbers of elements, from 0 upwards, and no numbers across the bounds of words.
+        # torch knows only strides of whole elements, from 0 upwards, and the kernel only aligned numbers.
         fits = x.flags.aligned and all(stride >= 0 and stride % x.itemsize == 0 for stride in x.strides)
         x = torch.from_numpy(_writeable(x) if fits else x.copy())
     if x.dtype not in SUM_TOLERANCE:
@@ -47,7 +47,7 @@ def _floating(x: Array) -> Tensor:
 
 
 class _Memory:
-    """Memory of an array that we only read, said to be writeable. One class for all: one each would wait for the collector."""
+    """Memory that we only read, said to be writeable. One class for all: one each would wait for the collector."""
 
     def __init__(self, interface: dict[str, Any], owner: np.ndarray) -> None:
         self.__array_interface__, self.owner = interface, owner

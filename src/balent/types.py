@@ -76,6 +76,14 @@ class Sampled(Protocol):
 
 
 @runtime_checkable
+class Designed(Protocol):
+    """A Sampled that says whether its draws are independent of each other. One that does not say so has such draws."""
+
+    @property
+    def independent(self) -> bool: ...
+
+
+@runtime_checkable
 class Strategy(Protocol):
     """Which k points of the pool to label next?"""
 
