@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from balent.kernels import SUM_TOLERANCE
 from balent.types import Array, Indices
@@ -35,15 +35,22 @@ def draws(x: object) -> Tensor:
 
 def _floating(x: Array) -> Tensor:
     if isinstance(x, np.ndarray):
+        if np.ma.is_masked(x):
+            raise ValueError(
+                "draws must not be masked, but some are; leave those points out, or fill them: draws.filled()"
+            )
         if x.dtype.kind != "f" or x.dtype.itemsize > 8:
             raise TypeError(f"draws must be float16, float32 or float64, but are {x.dtype}; convert them first")
-        x = x.astype(x.dtype.newbyteorder("="), copy=False)
+        x = np.asarray(x).astype(x.dtype.newbyteorder("="), copy=False)
         # torch knows only strides of whole elements, from 0 upwards, and the kernel only aligned numbers.
         fits = x.flags.aligned and all(stride >= 0 and stride % x.itemsize == 0 for stride in x.strides)
         x = torch.from_numpy(_writeable(x) if fits else x.copy())
     if x.dtype not in SUM_TOLERANCE:
         raise TypeError(f"draws must be floating-point numbers, but are {x.dtype}; convert them first")
-    return x.detach()  # a graph of gradients would keep the draws alive
+    if x.layout != torch.strided or x.device.type == "meta":
+        raise TypeError(f"draws must be dense and in memory, but are {x.layout} on {x.device}; use .to_dense()")
+    # A graph of gradients would keep the draws alive; a minus sign that torch still owes is unknown to the kernel.
+    return x.detach().resolve_neg()
 
 
 class _Memory:
@@ -97,9 +104,26 @@ def batch_size(k: object, pool: int | None) -> None:
         raise ValueError(f"k must be between 1 and the {pool} points of the pool, but is {k}")
 
 
-def no_nan(scores: Tensor, positions: Tensor) -> None:
-    if scores.isnan().any():
-        point = int(positions[scores.isnan().cpu()][0])
+def generator(seed: object) -> Generator:
+    """Of a whole number that torch takes as a seed."""
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
+        raise TypeError(f"seed must be a whole number, but is {seed!r}")
+    if not -(2**63) <= seed < 2**64:
+        raise ValueError(f"seed must be between -2**63 and 2**64 - 1, but is {seed}")
+    return Generator().manual_seed(int(seed))
+
+
+def scores(x: object, positions: Tensor) -> None:
+    """What a measure gave, which may be anyone's function: one number for each point, and none that is NaN."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"a measure must return a torch tensor of scores, but returned {type(x).__name__}")
+    if x.shape != positions.shape or x.is_complex():
+        raise ValueError(
+            f"a measure must return one number for each of {len(positions)} points, but returned {x.dtype} of shape "
+            f"{tuple(x.shape)}"
+        )
+    if x.isnan().any():
+        point = int(positions[x.isnan().cpu()][0])
         raise ValueError(f"a score must be a number, but is NaN at point {point}; look at the measure's formula there")
 
 

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 
 from balent import checks
 from balent.measures import MEASURES, Seeded, bound, check_draws
@@ -41,7 +41,7 @@ class Job:
 
     @cached_property
     def measures(self) -> dict[str, Callable[[Moments], Scores]]:
-        generator = Generator().manual_seed(self.seed)
+        generator = checks.generator(self.seed)
         return {name: bound(checks.lookup(MEASURES, name, "measure"), generator) for name in self.names}
 
     @property

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 
 from balent import checks
 from balent.learning.pool import Pool, as_pool
@@ -62,13 +62,13 @@ def acquire(
     points = as_pool(pool)
     total = length(points)
     checks.batch_size(k, total)
-    wanted = {name: ranked(f, Generator().manual_seed(seed)) for name, f in _wanted(chosen, measures).items()}
+    wanted = {name: ranked(f, checks.generator(seed)) for name, f in _wanted(chosen, measures).items()}
     _check(chosen, sampled, points, with_error, scores, measures)
     with counting(progress, total) as advance, _written(scores, list(wanted), total) as write:
         watched = Watched(sampled, _block(sampled, points, memory), Once(advance), write, wanted if scores else {})
         if with_error:
             watched = replace(watched, halves=_halves(chosen, k), measure=getattr(chosen, "measure", None))
-        picks = chosen(watched, points, k, generator=Generator().manual_seed(seed))
+        picks = chosen(watched, points, k, generator=checks.generator(seed))
     return _with_error(sampled, points, picks, watched) if with_error else picks
 
 

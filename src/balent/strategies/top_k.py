@@ -21,7 +21,7 @@ class Best:
 
     def add(self, scores: Tensor, positions: Tensor) -> None:
         """Scores of the points at these positions."""
-        checks.no_nan(scores, positions)
+        checks.scores(scores, positions)
         full = len(self.scores) == self.k
         hopeful = scores >= self.scores[-1].to(scores.device) if full else torch.ones_like(scores, dtype=torch.bool)
         scores = torch.cat([self.scores, scores[hopeful].to("cpu", torch.float64)])
