@@ -414,6 +414,7 @@ def main() -> None:
     print(f"{'':20s}" + "".join(f"{column:>20s}" for column in COLUMNS))
     for name, counts in found.items():
         print(f"{name:20s}" + "".join(f"{counts[column]:20d}" for column in COLUMNS))
+    sys.exit(any(counts["traceback"] + counts["silent"] for counts in found.values()))
 
 
 if __name__ == "__main__":
