@@ -7,10 +7,10 @@ import balent
 from balent.measures import bald, variation_ratio
 
 
-def margin(m: balent.Moments) -> torch.Tensor:
-    """-(p₁ - p₂), the two largest mean probabilities: 0 at a tie, -1 where there is no doubt."""
+def runner_up(m: balent.Moments) -> torch.Tensor:
+    """p₂/p₁, the two largest mean probabilities: 1 at a tie, 0 where there is no doubt."""
     top = m.mean.topk(2).values
-    return top[:, 1] - top[:, 0]
+    return top[:, 1] / top[:, 0]
 
 
 def doubtful_and_disputed(m: balent.Moments) -> torch.Tensor:
@@ -22,13 +22,13 @@ def main() -> None:
     rng = np.random.default_rng(0)
     logits = 2 * rng.standard_normal((1000, 1, 5)) + rng.standard_normal((1000, 50, 5))  # [pool, draws, classes]
 
-    for measure in (margin, doubtful_and_disputed):
+    for measure in (runner_up, doubtful_and_disputed):
         picks = balent.select(logits, measure, k=5, logits=True)
         print(f"{measure.__name__:22s} {picks.indices}, two halves of the draws share {picks.stability:.0%}")
 
     # Strategies take the function too. TopK streams a pool that need not fit in memory; Power adds chance.
     source, pool = balent.Draws(logits, logits=True), np.arange(len(logits))
-    for strategy in (balent.TopK(margin), balent.Power(doubtful_and_disputed, beta=8.0)):
+    for strategy in (balent.TopK(runner_up), balent.Power(doubtful_and_disputed, beta=8.0)):
         picks = strategy(source, pool, 5, generator=torch.Generator().manual_seed(0))
         print(f"{type(strategy).__name__:22s} {picks.indices.numpy()}")
 

@@ -16,6 +16,7 @@ RINGS = {
     "mathematics": {
         "types",
         "names",
+        "facts",
         "checks",
         "beta",
         "moments",

@@ -220,3 +220,109 @@ def test_public_names_are_listed_and_lead_somewhere():
     assert {"score", "select", "Moments", "MEASURES", "STRATEGIES", "Draws", "Picks"} <= set(dir(balent))
     for name in dir(balent):
         assert getattr(balent, name) is not None
+
+
+# ── what fuzzing found ───────────────────────────────────────────────────────────────────────────
+
+
+def test_a_minus_sign_that_torch_still_owes_is_paid(kernel):
+    """torch._neg_view and x.conj().imag only mark a tensor as negated: the kernel read the numbers without it."""
+    z = logits(4, 5, 3)
+    owed = torch._neg_view(-z)
+    assert owed.is_neg()
+    assert torch.equal(Moments.of(owed, logits=True).mean, Moments.of(z, logits=True).mean)
+
+
+def test_a_masked_array_is_refused_where_its_mask_hides_something():
+    """Masked draws were scored, and the mask ignored."""
+    p = np.ma.masked_array(probabilities(4, 5, 3).numpy())
+    assert np.array_equal(balent.score(p, "entropy"), balent.score(p.data, "entropy"))
+    p[1, 2] = np.ma.masked
+    with pytest.raises(ValueError, match="draws must not be masked"):
+        balent.score(p, "entropy")
+
+
+@pytest.mark.parametrize(
+    "x", [torch.ones(2, 2, 1, device="meta"), torch.ones(2, 2, 1).to_sparse()], ids=["meta", "sparse"]
+)
+def test_draws_are_dense_and_in_memory(x):
+    """A raw NotImplementedError of torch."""
+    with pytest.raises(TypeError, match="draws must be dense and in memory"):
+        Moments.of(x)
+
+
+@pytest.mark.parametrize("seed", [None, 1.5, True, "3"])
+def test_a_seed_is_a_whole_number(seed):
+    """A RuntimeError of torch, or nothing at all where nothing was drawn."""
+    with pytest.raises(TypeError, match=f"seed must be a whole number, but is {seed!r}"):
+        checks.generator(seed)
+
+
+@pytest.mark.parametrize("call", [balent.score, balent.select])
+@pytest.mark.parametrize("seed", [2**64, -(2**63) - 1])
+def test_a_seed_is_one_that_torch_takes(call, seed):
+    with pytest.raises(ValueError, match=rf"seed must be between -2\*\*63 and 2\*\*64 - 1, but is {seed}"):
+        call(probabilities(4, 5, 3), "bald", seed=seed)
+
+
+def test_a_seed_may_be_a_number_of_numpy():
+    assert checks.generator(np.int64(3)).initial_seed() == checks.generator(3).initial_seed() == 3
+
+
+@pytest.mark.parametrize("came", [None, np.zeros(4), [0.0] * 4])
+def test_scores_are_a_tensor(came):
+    """`select` failed with an AttributeError."""
+    with pytest.raises(TypeError, match=f"must return a torch tensor of scores, but returned {type(came).__name__}"):
+        checks.scores(came, torch.arange(4))
+
+
+@pytest.mark.parametrize("call", [balent.score, balent.select])
+@pytest.mark.parametrize(
+    ("measure", "words"),
+    [
+        (lambda m: m.mean, r"one number for each of 4 points, but returned torch.float64 of shape \(4, 3\)"),
+        (lambda m: m.entropy.sum(), r"one number for each of 4 points.* of shape \(\)"),
+        (lambda m: m.entropy * NAN, "is NaN at point 0"),
+    ],
+)
+def test_a_measure_of_ones_own_returns_one_number_a_point(call, measure, words):
+    """`score` returned whatever came, and `select` ranked a matrix."""
+    with pytest.raises(ValueError, match=words):
+        call(probabilities(4, 5, 3), measure)
+
+
+@pytest.mark.parametrize(
+    "name", ["bald(", "balent(precision=2)()", "balent(precision=1, precision=2)", "balent(precision=2)(precision=3)"]
+)
+def test_brackets_that_are_not_settings_are_refused(name):
+    """They were dropped silently, or the last value won."""
+    with pytest.raises(ValueError, match="settings of a strategy stand in brackets"):
+        balent.select(probabilities(4, 5, 3), name)
+
+
+@pytest.mark.parametrize("value", ["'2'", "None", "True", "1e400", "[2]"])
+def test_a_setting_is_a_number_where_numbers_are_expected(value):
+    """precision=True counted as 1, and 1e400 made every score 0."""
+    with pytest.raises(ValueError, match=r"precision of balent\(.*must be a number, but is"):
+        balent.select(probabilities(4, 5, 3), f"balent(precision={value})")
+
+
+@pytest.mark.parametrize(
+    ("pool", "error", "words"),
+    [
+        (np.arange(7), ValueError, "between 0 and 3, the 4 points of these draws, but reach from 0 to 6"),
+        (np.arange(-4, 0), ValueError, "between 0 and 3.* but reach from -4 to -"),
+        (np.arange(4) + 0.5, TypeError, "positions, whole numbers, but has torch.float64"),
+        (["a", "b"], TypeError, "positions, whole numbers, but has"),
+    ],
+)
+def test_the_pool_of_draws_is_positions_of_these_draws(pool, error, words):
+    """Beyond the end a slice is shorter, and counted from the end it is empty."""
+    with pytest.raises(error, match=words):
+        balent.acquire(balent.Draws(probabilities(4, 5, 3)), pool, 1, "bald")
+
+
+@pytest.mark.parametrize("strategy", ["batch_bald", "core_mse", "core_log"])
+def test_points_are_not_compared_through_one_draw(strategy):
+    with pytest.raises(ValueError, match="how their draws differ, but each point has 1 draw"):
+        balent.select(probabilities(4, 1, 3), strategy, k=2)

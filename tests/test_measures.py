@@ -71,6 +71,17 @@ def test_two_draws_that_contradict_each_other():
     assert_close(bald(m), f64([math.log(2) - noise]))
     assert_close(measures.mean_sd(m), f64([0.4]))
     assert_close(measures.variation_ratio(m), f64([0.5]))
+    assert_close(measures.margin(m), f64([1.0]))
+
+
+def test_the_margin_of_two_guesses_and_a_third():
+    """Means (.5, .3, .2), (1, 0, 0) and (⅓, ⅓, ⅓): 1 - .2, 1 - 1 and 1 - 0."""
+    p = f64([[[0.6, 0.2, 0.2], [0.4, 0.4, 0.2]], [[1, 0, 0], [1, 0, 0]], [[1 / 3] * 3] * 2])
+    assert_close(measures.margin(Moments.of(p)), f64([0.8, 0.0, 1.0]))
+
+
+def test_the_margin_of_one_class_is_that_of_no_doubt():
+    assert measures.margin(Moments.of(f64([[[1.0], [1.0]]]))).tolist() == [0.0]
 
 
 # ── the definition ───────────────────────────────────────────────────────────────────────────────
@@ -138,6 +149,16 @@ def test_bounds_of_the_paper(p):
     assert (measures.beta_eig(m) >= 0).all()
     assert (measures.expected_effective_loss(m) >= 0).all()
     assert ((measures.variation_ratio(m) >= 0) & (measures.variation_ratio(m) <= 1 - 1 / classes + 1e-12)).all()
+    assert ((measures.margin(m) >= measures.variation_ratio(m)) & (measures.margin(m) <= 1)).all()
+
+
+@given(draws())
+def test_the_margin_agrees_with_its_definition(p):
+    """In 60 digits; a small margin is as exact as a large one, as it is a sum and no difference."""
+    m = Moments.of(p)
+    for score, mean in zip(measures.margin(m).tolist(), reference.draws_moments(p.tolist())[0], strict=True):
+        first, second = sorted([*mean, mp.mpf(0)], reverse=True)[:2]
+        assert score == pytest.approx(float(1 - first + second), rel=1e-13, abs=0)
 
 
 @given(draws(min_draws=2))

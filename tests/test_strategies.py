@@ -13,7 +13,8 @@ from torch import Generator
 from torch.testing import assert_close
 
 from balent import MEASURES, STRATEGIES, Draws, Moments, Power, TopK, Uniform
-from balent.measures import balance_of, bald, balent, balentacq, entropy, random
+from balent.facts import facts
+from balent.measures import bald, balent, balentacq, entropy, random
 from balent.strategies import Best, strategy
 from balent.strategies.power import log_key
 from balent.types import Strategy
@@ -292,7 +293,7 @@ def test_settings_in_brackets_are_those_of_the_strategy_and_of_its_measure():
     m = Moments.of(probabilities(20, 9, 3))
     assert_close(strategy("balentacq(precision=-1)").measure(m), balentacq(m, precision=-1.0))
     jittered = strategy("jitter:balentacq(precision=2)")
-    assert_close(balance_of(jittered.measure)(m), balent(m, precision=2.0))
+    assert_close(facts(jittered.measure).balance(m), balent(m, precision=2.0))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from balent.kernels import SUM_TOLERANCE
 from balent.types import Array, Indices, Predictor
@@ -48,16 +48,20 @@ def _floating(x: Array) -> Tensor:
     if isinstance(x, np.ndarray):
         if x.dtype.kind != "f" or x.dtype.itemsize > 8:
             raise TypeError(f"draws must be float16, float32 or float64, but are {x.dtype}; convert them first")
-        x = x.astype(x.dtype.newbyteorder("="), copy=False)
-        # torch knows no negative strides and warns about read-only memory, which we only read.
-        x = torch.from_numpy(x.copy() if min(x.strides) < 0 else _writeable(x))
+        x = np.asarray(x).astype(x.dtype.newbyteorder("="), copy=False)
+        # torch knows only strides of whole elements, from 0 upwards, and the kernel only aligned numbers.
+        fits = x.flags.aligned and all(stride >= 0 and stride % x.itemsize == 0 for stride in x.strides)
+        x = torch.from_numpy(_writeable(x) if fits else x.copy())
     if x.dtype not in SUM_TOLERANCE:
         raise TypeError(f"draws must be floating-point numbers, but are {x.dtype}; convert them first")
-    return x.detach()  # a graph of gradients would keep the draws alive
+    if x.layout != torch.strided or x.device.type == "meta":
+        raise TypeError(f"draws must be dense and in memory, but are {x.layout} on {x.device}; use .to_dense()")
+    # A graph of gradients would keep the draws alive; a minus sign that torch still owes is unknown to the kernel.
+    return x.detach().resolve_neg()
 
 
 class _Memory:
-    """Memory of an array, said to be writeable. One class for all: one each would wait for the collector."""
+    """Memory that we only read, said to be writeable. One class for all: one each would wait for the collector."""
 
     def __init__(self, interface: dict[str, Any], owner: np.ndarray) -> None:
         self.__array_interface__, self.owner = interface, owner
@@ -128,9 +132,26 @@ def ids(given: Iterable[str], points: int) -> list[str]:
     return found
 
 
-def no_nan(scores: Tensor, positions: Tensor) -> None:
-    if scores.isnan().any():
-        point = int(positions[scores.isnan().cpu()][0])
+def generator(seed: object) -> Generator:
+    """Of a whole number that torch takes as a seed."""
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
+        raise TypeError(f"seed must be a whole number, but is {seed!r}")
+    if not -(2**63) <= seed < 2**64:
+        raise ValueError(f"seed must be between -2**63 and 2**64 - 1, but is {seed}")
+    return Generator().manual_seed(int(seed))
+
+
+def scores(x: object, positions: Tensor) -> None:
+    """What a measure gave, which may be anyone's function: one number for each point, and none that is NaN."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"a measure must return a torch tensor of scores, but returned {type(x).__name__}")
+    if x.shape != positions.shape or x.is_complex():
+        raise ValueError(
+            f"a measure must return one number for each of {len(positions)} points, but returned {x.dtype} of shape "
+            f"{tuple(x.shape)}"
+        )
+    if x.isnan().any():
+        point = int(positions[x.isnan().cpu()][0])
         raise ValueError(f"a score must be a number, but is NaN at point {point}; look at the measure's formula there")
 
 

@@ -10,7 +10,7 @@ so that a small score is as exact as a large one.
 
 import math
 from collections.abc import Callable
-from functools import partial, wraps
+from functools import wraps
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -18,6 +18,7 @@ import torch
 from torch import Generator, Tensor
 
 from balent import beta, kernels
+from balent.facts import declares, facts
 from balent.moments import Moments
 from balent.types import ByClass, Measure, Scores
 
@@ -35,6 +36,16 @@ def once(f: Measure) -> Measure:
         return known[m]
 
     return of
+
+
+def log_signed(scores: Tensor) -> Tensor:
+    """The logarithm of a positive key of scores of either sign: sign(s) log(1 + |s|)."""
+    return scores.sign() * torch.log1p(scores.abs())
+
+
+def log_zero_first(scores: Tensor) -> Tensor:
+    """That of BalEntAcq: log 1/BalEnt above zero, log 1/(1 - BalEnt) below."""
+    return torch.where(scores > 0, scores.log(), -torch.log1p(-scores))
 
 
 def random(m: Moments, *, generator: Generator | None = None) -> Scores:
@@ -57,6 +68,31 @@ def bound(measure: Measure, generator: Generator | None) -> Measure:
     return Seeded(generator) if measure is random else measure
 
 
+def ranked(measure: Measure, generator: Generator | None) -> Measure:
+    """The measure as one ranks points by it: bound to its generator, and refused where one draw says nothing."""
+    scores = bound(measure, generator)
+
+    def of(m: Moments, /) -> Scores:
+        check_draws(measure, m.n)
+        return scores(m)
+
+    return of
+
+
+def check_draws(measure: Measure, n: int) -> None:
+    """Points are not ranked by how much their draws differ where each has one draw: all that is left is rounding."""
+    if n == 1 and facts(measure).spread:
+        enough = ", ".join(sorted(name for name, f in MEASURES.items() if not facts(f).spread))
+        raise ValueError(
+            f"{name_of(measure)} measures how draws differ, but each point has 1 draw; "
+            f"use 2 draws or more, or a measure for which one is enough: {enough}"
+        )
+
+
+def name_of(measure: Measure) -> str:
+    return getattr(getattr(measure, "func", measure), "__name__", "this measure")
+
+
 @once
 def entropy(m: Moments) -> Scores:
     """H(Y) = -Σ_c E[P_c] log E[P_c], the entropy of the label: also the expected cross-entropy loss.
@@ -76,12 +112,14 @@ def aleatoric(m: Moments) -> Scores:
     return m.entropy
 
 
+@declares(spread=True)
 def bald(m: Moments) -> Scores:
     """I(ω, Y) = H(Y) - E_ω H(Y|ω): how much the functions disagree (Houlsby et al., 2011)."""
     # Never negative; where all draws agree, rounding could make it so.
     return (entropy(m) - m.entropy).clamp(min=0)
 
 
+@declares(spread=True)
 def mean_sd(m: Moments) -> Scores:
     """(1/C) Σ_c √Var P_c: the mean standard deviation."""
     return m.var.sqrt().mean(-1)
@@ -92,6 +130,18 @@ def variation_ratio(m: Moments) -> Scores:
     return m.rest.min(-1).values
 
 
+def margin(m: Moments) -> Scores:
+    """1 - (p₁ - p₂), the two largest E[P_c]: 1 where they tie, 0 where there is no doubt (Scheffer et al., 2001).
+
+    >>> margin(Moments.of(torch.tensor([[[0.6, 0.3, 0.1]], [[0.4, 0.4, 0.2]]])))
+    tensor([0.7000, 1.0000], dtype=torch.float64)
+    """
+    top = m.mean.argmax(-1, keepdim=True)
+    second = m.mean.scatter(-1, top, 0).max(-1).values  # 0 where there is but one class
+    return (m.rest.gather(-1, top)[:, 0] + second).clamp(max=1)  # rounding, where the two tie
+
+
+@declares(spread=True, log_key=log_signed)
 @once
 def posterior_uncertainty(m: Moments) -> Scores:
     """U = Σ_c E[P_c] h(P_c⁺) <= 0: the entropy of a class probability after its class was seen."""
@@ -102,11 +152,13 @@ def posterior_uncertainty(m: Moments) -> Scores:
     return (beta.near_uniform(m.mean, *_betas(m), otherwise=terms) if near else terms).sum(-1)
 
 
+@declares(spread=True, log_key=log_signed)
 def mjent(m: Moments) -> Scores:
     """Marginalized joint entropy, U + H(Y): posterior, epistemic and aleatoric uncertainty."""
     return posterior_uncertainty(m) + entropy(m)
 
 
+@declares(spread=True, log_key=log_signed)
 def balent(m: Moments, precision: float = 1.0) -> Scores:
     """Balanced entropy, (U + H(Y)) / (H(Y) + precision · log 2): at most 1 for precision 1.
 
@@ -118,11 +170,13 @@ def balent(m: Moments, precision: float = 1.0) -> Scores:
     return (posterior_uncertainty(m) + h) / (h + precision * LOG2)
 
 
+@declares(spread=True, log_key=log_signed)
 def neg_balent(m: Moments) -> Scores:
     """-BalEnt: the prioritization P1 of the paper (P2 is BalEntAcq, P3 BalEnt itself)."""
     return -balent(m)
 
 
+@declares(spread=True, balance=balent, log_key=log_zero_first)
 def balentacq(m: Moments, precision: float = 1.0) -> Scores:
     """Balanced entropy acquisition (Woo, 2023).
 
@@ -140,11 +194,20 @@ def balentacq(m: Moments, precision: float = 1.0) -> Scores:
     return zero_first(balent(m, precision))
 
 
+@declares(spread=True, balance=mjent, log_key=log_signed)
 def mjentacq(m: Moments) -> Scores:
     """BalEntAcq without the ratio: 1 / MJEnt where MJEnt >= 0, MJEnt elsewhere."""
     return zero_first(mjent(m))
 
 
+@declares(spread=True, log_key=log_signed)
+def balent_released(m: Moments) -> Scores:
+    """(U + 2H) / (H + log 2), the balance that `balentacq_released` ranks by."""
+    h = entropy(m)
+    return (posterior_uncertainty(m) + 2 * h) / (h + LOG2)
+
+
+@declares(spread=True, balance=balent_released, log_key=log_signed)
 def balentacq_released(m: Moments) -> Scores:
     """What the authors' published code computes, with H(Y) counted twice: here to be compared with.
 
@@ -153,17 +216,12 @@ def balentacq_released(m: Moments) -> Scores:
     return zero_first(balent_released(m))
 
 
-def balent_released(m: Moments) -> Scores:
-    """(U + 2H) / (H + log 2), the balance that `balentacq_released` ranks by."""
-    h = entropy(m)
-    return (posterior_uncertainty(m) + 2 * h) / (h + LOG2)
-
-
 def zero_first(x: Tensor) -> Tensor:
     """1/x where x >= 0, x elsewhere. Either zero counts as one from above: it comes first, at +∞."""
     return torch.where(x >= 0, 1 / x.abs(), x)
 
 
+@declares(spread=True)
 def beta_bald(m: Moments) -> Scores:
     """BetaMarginalBALD: the mutual information of Y and ω by the Beta marginals alone.
 
@@ -174,11 +232,13 @@ def beta_bald(m: Moments) -> Scores:
     return _weighted(m, beta.bald_term)
 
 
+@declares(spread=True)
 def beta_aleatoric(m: Moments) -> Scores:
     """Σ_c E[P_c] [ψ(a + b + 1) - ψ(a + 1)]: E_ω H(Y|ω) by the Beta marginals, H(Y) - BetaMarginalBALD."""
     return _weighted(m, lambda a, b: beta.digamma_rise(a + 1, b))
 
 
+@declares(spread=True)
 def expected_effective_loss(m: Moments) -> Scores:
     """Σ_c E[P_c] [log E[P_c⁺] - log E[P_c]]: how much loss one label is expected to remove.
 
@@ -187,6 +247,7 @@ def expected_effective_loss(m: Moments) -> Scores:
     return _weighted(m, lambda a, b: torch.log1p(b / a / (a + b + 1)))
 
 
+@declares(spread=True)
 def beta_eig(m: Moments) -> Scores:
     """BetaMarginalEIG: expected information gain, H(Y) less its mean once a label is seen.
 
@@ -235,19 +296,8 @@ def _betas(m: Moments) -> tuple[Tensor, Tensor]:
 
 
 FORMULAS: tuple[Any, ...] = (
-    balentacq, bald, entropy, mean_sd, variation_ratio, random,
+    balentacq, bald, entropy, mean_sd, variation_ratio, margin, random,
     balent, neg_balent, mjent, mjentacq, balentacq_released, posterior_uncertainty,
     aleatoric, beta_bald, beta_aleatoric, beta_eig, expected_effective_loss,
 )  # fmt: skip
 MEASURES: dict[str, Measure] = {f.__name__: f for f in FORMULAS}
-
-# Measures that jump where another one passes zero: errors and noise belong to that one.
-BALANCES: dict[Measure, Measure] = {balentacq: balent, mjentacq: mjent, balentacq_released: balent_released}
-
-
-def balance_of(measure: Measure) -> Measure | None:
-    """What passes zero where the measure jumps, under the same settings; None for one that does not jump."""
-    if isinstance(measure, partial):
-        inner = BALANCES.get(measure.func)
-        return None if inner is None else partial(inner, *measure.args, **measure.keywords)
-    return BALANCES.get(measure)

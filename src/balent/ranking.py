@@ -6,10 +6,10 @@ from functools import cached_property
 
 import numpy as np
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 
 from balent import checks
-from balent.measures import MEASURES, Seeded, bound
+from balent.measures import MEASURES, Seeded, bound, check_draws
 from balent.moments import Moments
 from balent.reading import Source
 from balent.scoring import FEWEST, scored, stability
@@ -41,7 +41,7 @@ class Job:
 
     @cached_property
     def measures(self) -> dict[str, Callable[[Moments], Scores]]:
-        generator = Generator().manual_seed(self.seed)
+        generator = checks.generator(self.seed)
         return {name: bound(checks.lookup(MEASURES, name, "measure"), generator) for name in self.names}
 
     @property
@@ -50,7 +50,8 @@ class Job:
 
     def blocks(self, groups: int, advance: Advance) -> Iterator[tuple[Tensor, list[Moments]]]:
         """Positions, and the moments of as many groups of draws (fewer if there are fewer draws)."""
-        _ = self.measures  # unknown names are said before the first block is read
+        for name in self.measures:  # unknown names are said before the first block is read
+            check_draws(MEASURES[name], self.source.shape[1])
         if self.error:
             checks.enough_draws(self.source.shape[1], 2)
         for start, block in self.source.blocks():

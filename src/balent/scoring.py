@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 
 from balent import checks
 from balent.draws import Draws
@@ -33,9 +33,12 @@ def score(
     >>> score(np.array([[[0.9, 0.1], [0.5, 0.5]], [[0.7, 0.3], [0.7, 0.3]]]), "bald").round(4)
     array([0.1017, 0.    ])
     """
-    named = checks.lookup(MEASURES, measure, "measure") if isinstance(measure, str) else measure
-    f = bound(named, Generator().manual_seed(seed))
-    parts = [scored(m, f) if with_error else (f(m[0]),) for _, m in moments(draws, logits, GROUPS if with_error else 1)]
+    f = bound(_measure(measure), checks.generator(seed))
+    blocks = moments(draws, logits, GROUPS if with_error else 1)
+    parts = []
+    for positions, groups in blocks:
+        parts.append(scored(groups, f) if with_error else (f(groups[0]),))
+        checks.scores(parts[-1][0], positions)
     results = tuple(_like(draws, torch.cat(part)) for part in zip(*parts, strict=True))
     return (results[0], results[1]) if with_error else results[0]
 
@@ -52,13 +55,16 @@ def select(
     >>> select(np.array([[[0.7, 0.3], [0.7, 0.3]], [[0.9, 0.1], [0.5, 0.5]]]), "bald", k=1).indices
     array([1])
     """
-    chosen = strategy(measure) if isinstance(measure, str) else TopK(measure)
+    chosen, generator = (
+        strategy(measure) if isinstance(measure, str) else TopK(_measure(measure)),
+        checks.generator(seed),
+    )
     checks.batch_size(k, len(checks.draws(draws)))
     if isinstance(chosen, TopK) and chosen.measure is not random and draws.shape[1] > 1:
         picks = _stable_top_k(draws, chosen.measure, k, logits)
     else:
         source = Draws(draws, logits=logits)
-        picks = chosen(source, np.arange(len(source)), k, generator=Generator().manual_seed(seed))
+        picks = chosen(source, np.arange(len(source)), k, generator=generator)
     return Picks(_like(draws, picks.indices), _like(draws, picks.scores), picks.stability)
 
 
@@ -80,6 +86,14 @@ def scored(groups: list[Moments], measure: Callable[[Moments], Scores]) -> tuple
     if isinstance(measure, Seeded):  # does not depend on the draws
         return measure(total), torch.zeros_like(total.entropy)
     return measure(total), jackknife(groups, measure)
+
+
+def _measure(measure: str | Measure) -> Measure:
+    if isinstance(measure, str):
+        return checks.lookup(MEASURES, measure, "measure")
+    if not callable(measure):
+        raise TypeError(f"a measure must be a name or a function of moments, but is {measure!r}")
+    return measure
 
 
 def stability(halves: list[Best]) -> float:

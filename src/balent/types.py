@@ -93,6 +93,14 @@ class Wide(Protocol):
 
 
 @runtime_checkable
+class Designed(Protocol):
+    """A Sampled that says whether its draws are independent of each other. One that does not say so has such draws."""
+
+    @property
+    def independent(self) -> bool: ...
+
+
+@runtime_checkable
 class Strategy(Protocol):
     """Which k points of the pool to label next?"""
 

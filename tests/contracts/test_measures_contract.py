@@ -1,6 +1,7 @@
 """What every entry of MEASURES obeys, also tomorrow's: a new measure is tested by standing in the table."""
 
 import math
+from functools import partial
 
 import pytest
 import torch
@@ -9,8 +10,13 @@ from hypothesis import strategies as st
 from torch import Generator
 from torch.testing import assert_close
 
+import balent
 from balent import MEASURES, STRATEGIES, Draws, Moments, measures
-from examples import EDGES, draws, logits, probabilities
+from balent.facts import Facts, declares, facts
+from balent.ranking import Job
+from balent.reading import Source
+from balent.strategies.power import log_key
+from examples import EDGES, draws, f64, logits, probabilities
 
 # The random measure is no function of the draws: it obeys shape, dtype and range, and nothing else.
 FUNCTIONS = {name: f for name, f in MEASURES.items() if name != "random"}
@@ -136,3 +142,82 @@ def test_draws_that_all_agree_have_nothing_to_tell(name, kernel):
     scores = MEASURES[name](Moments.of(p))
     assert int(scores.argmin()) == 13
     assert float(scores[13]) == pytest.approx(0, abs=1e-14)
+
+
+ONE = f64([[[0.2, 0.3, 0.5]], [[0.9, 0.05, 0.05]]])
+RANKINGS = {
+    "select": lambda name: balent.select(ONE, name, k=1),
+    "select numpy": lambda name: balent.select(ONE.numpy(), name, k=1),
+    "acquire": lambda name: balent.acquire(Draws(ONE), range(2), 1, name),
+    "its power": lambda name: balent.acquire(Draws(ONE), range(2), 1, f"power:{name}"),
+    "balent score": lambda name: Job(Source(ONE.shape, lambda a, b: ONE[a:b]), (name,)).best(1, int),
+}
+
+
+@EVERY
+def test_one_draw_is_enough_or_a_measure_declares_a_spread(measure):
+    """A measure of the mean scores one draw as it scores the draw and its copies; one of the spread says so."""
+    if not facts(measure).spread and measure is not measures.random:
+        assert_close(measure(Moments.of(ONE)), measure(Moments.of(ONE.expand(-1, 5, -1))))
+
+
+def test_these_measures_need_no_spread():
+    enough = {name for name, measure in MEASURES.items() if not facts(measure).spread}
+    assert enough == {"entropy", "variation_ratio", "margin", "aleatoric", "random"}
+
+
+@EVERY
+def test_limits_of_one_draw_are_still_scored(measure):
+    """MATH.md has a limit for each: `score` and the functions themselves refuse nothing."""
+    assert measure(Moments.of(ONE)).isfinite().all()
+    assert balent.score(ONE, measure).isfinite().all()
+
+
+@pytest.mark.parametrize("ranking", RANKINGS)
+@EVERY
+def test_points_are_not_ranked_by_a_spread_that_one_draw_does_not_have(measure, ranking):
+    """BALD, BalEnt and MeanSD of one draw ranked points by rounding errors of 4e-16, silently."""
+    if facts(measure).spread:
+        with pytest.raises(ValueError, match=f"{measure.__name__} measures how draws differ.*entropy.*variation_ratio"):
+            RANKINGS[ranking](measure.__name__)
+    else:
+        RANKINGS[ranking](measure.__name__)
+
+
+def test_scores_beside_those_of_the_strategy_need_their_draws_too(tmp_path):
+    with pytest.raises(ValueError, match="bald measures how draws differ, but each point has 1 draw"):
+        balent.acquire(Draws(ONE), range(2), 1, "entropy", measures=["bald"], scores=tmp_path / "scores.npy")
+    assert list(tmp_path.iterdir()) == []
+
+
+@EVERY
+def test_the_positive_key_of_a_power_keeps_the_order(measure):
+    """For each measure, its own key or the logarithm of its scores."""
+    scores = measure(Moments.of(probabilities(200, 20, 3)))
+    keys = log_key(measure, scores)
+    order = scores.argsort()
+    assert not keys.isnan().any()
+    assert (keys[order].diff() >= 0).all()
+
+
+def test_a_function_that_declares_nothing_is_not_refused():
+    assert facts(lambda m: m.var.sum(-1)) == Facts()
+    assert balent.select(ONE, lambda m: m.var.sum(-1), k=1).indices.tolist() == [0]
+
+
+def test_a_measure_of_ones_own_may_declare_that_it_needs_a_spread():
+    @declares(spread=True)
+    def largest(m):
+        return m.var.amax(-1)
+
+    with pytest.raises(ValueError, match="largest measures how draws differ"):
+        balent.select(ONE, largest, k=1)
+    with pytest.raises(ValueError, match="largest measures how draws differ"):
+        balent.select(ONE, partial(largest), k=1)
+
+
+def test_facts_of_another_precision_are_those_of_the_measure_with_it():
+    finer = facts(partial(measures.balentacq, precision=2.0))
+    m = Moments.of(probabilities(6, 8, 3))
+    assert finer.spread
+    assert torch.equal(finer.balance(m), measures.balent(m, precision=2.0))

@@ -20,7 +20,7 @@ def moments(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, tuple[int, int] | None]:
     """mean, var, within, entropy, and the first (point, draw) that is no distribution, if any."""
     pool, draws, classes = x.shape
-    size = max(1, BLOCK // max(1, draws * classes))
+    size = max(1, BLOCK // (draws * classes))
     blocks = [_block(x[i : i + size].double(), logits, tolerance) for i in range(0, pool, size)]
     mean, var, within, entropy, bad = (torch.cat(part) for part in zip(*blocks, strict=True))
     first = bad.flatten().nonzero()[:1]
@@ -42,11 +42,17 @@ def _block(x: Tensor, logits: bool, tolerance: float) -> tuple[Tensor, ...]:
     others = p.scatter(-1, lead, 0)
     rest = others.sum(-1)  # 1 - p of the top class, exact
     var = var.scatter(-1, top, rest.var(1, correction=0).unsqueeze(-1))
-    lead_p = p.gather(-1, lead)[..., 0]
-    within = within.scatter(-1, top, (rest * lead_p).mean(1).unsqueeze(-1))
-    surprise = torch.where(rest < 0.5, -lead_p * torch.log1p(-rest), torch.special.entr(lead_p))
-    entropy = (torch.special.entr(others).sum(-1) + surprise).mean(1)
-    return mean, var, within, entropy, bad
+    within = within.scatter(-1, top, (rest * p.gather(-1, lead)[..., 0]).mean(1).unsqueeze(-1))
+    return mean, var, within, _entropies(p).mean(1), bad
+
+
+def _entropies(p: Tensor) -> Tensor:
+    """The entropy of each draw. Its own leading class, which may round to 1, is known by the sum of the others."""
+    lead, top = p.max(-1, keepdim=True)
+    others = p.scatter(-1, top, 0)
+    rest = others.sum(-1)
+    surprise = torch.where(rest < 0.5, -lead[..., 0] * torch.log1p(-rest), torch.special.entr(lead[..., 0]))
+    return torch.special.entr(others).sum(-1) + surprise
 
 
 def convolved(layer: "Convolved", images: Tensor, kept: Tensor, after: Tensor) -> Tensor:

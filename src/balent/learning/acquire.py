@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 
 from balent import checks
 from balent.learning import outputs
 from balent.learning.pool import Pool, as_pool
 from balent.learning.progress import counting
-from balent.measures import MEASURES, bound
+from balent.measures import MEASURES, ranked
 from balent.moments import Moments
 from balent.predictors.functions import as_tensor
 from balent.predictors.inputs import take
@@ -29,7 +29,7 @@ from balent.strategies import Best, Race, TopK
 from balent.strategies import strategy as named
 from balent.strategies.blocks import length
 from balent.strategies.error import groups_of, jackknife, merged
-from balent.types import Indices, Measure, Picks, Sampled, Strategy
+from balent.types import Designed, Indices, Measure, Picks, Sampled, Strategy
 
 MEMORY = 1 << 27  # bytes: 128 MB of logits, moments and inputs at a time
 LARGEST = 1024  # points at a time: more is not faster
@@ -64,13 +64,13 @@ def acquire(
     points = as_pool(pool)
     total = length(points)
     checks.batch_size(k, total)
-    wanted = {name: bound(f, Generator().manual_seed(seed)) for name, f in _wanted(chosen, measures).items()}
+    wanted = {name: ranked(f, checks.generator(seed)) for name, f in _wanted(chosen, measures).items()}
     _check(chosen, sampled, points, with_error, scores, measures)
     with counting(progress, total) as advance, _written(scores, list(wanted), total) as write:
         watched = Watched(sampled, _block(sampled, points, memory), Once(advance), write, wanted if scores else {})
         if with_error:
             watched = replace(watched, halves=_halves(chosen, k), measure=getattr(chosen, "measure", None))
-        picks = chosen(watched, points, k, generator=Generator().manual_seed(seed))
+        picks = chosen(watched, points, k, generator=checks.generator(seed))
     return _with_error(sampled, points, picks, watched) if with_error else picks
 
 
@@ -194,6 +194,11 @@ def _check(chosen: Strategy, sampled: Any, pool: Any, with_error: bool, scores: 
     measured, racing = hasattr(chosen, "measure"), isinstance(chosen, Race)
     if with_error and not (measured and isinstance(pool, Pool)):
         raise ValueError("errors belong to the scores of a measure over a pool that can be read twice")
+    if with_error and isinstance(sampled, Designed) and not sampled.independent:
+        raise ValueError(
+            "with_error=True (--error) needs independent draws, but stratified and matched ones depend on each other: "
+            'errors over groups of them are too large; use design="independent", or leave with_error out'
+        )
     if measures and scores is None:
         raise ValueError('several measures go to a file: name it with scores="scores.npy" or .parquet')
     if scores is not None and not measured:

@@ -99,6 +99,11 @@ class SubNetworks:
         return self.masks.n
 
     @property
+    def independent(self) -> bool:
+        """Stratified and matched draws depend on each other."""
+        return self.masks.design == "independent"
+
+    @property
     def plan(self) -> str:
         """How draws are computed, in words: known from the first batch on."""
         return self.network.plan

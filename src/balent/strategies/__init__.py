@@ -1,6 +1,7 @@
 """Which k points to label next: strategies, and the table of their names."""
 
 import ast
+import math
 from dataclasses import fields, replace
 from functools import partial
 from inspect import signature
@@ -71,12 +72,14 @@ def strategy(name: str) -> Strategy:
 
 def _settings(name: str, inner: str) -> dict[str, Any]:
     """What stands in the brackets."""
-    if not inner:
+    if "(" not in name:
         return {}
     try:
         call: Any = ast.parse(f"settings({inner}", mode="eval").body
-        if call.args:
+        if call.args or not isinstance(call.func, ast.Name):
             raise ValueError("a value without a name")
+        if len({word.arg for word in call.keywords}) < len(call.keywords):
+            raise ValueError("a name twice")
         return {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
     except (SyntaxError, ValueError, AttributeError):
         raise ValueError(
@@ -91,13 +94,18 @@ def _set(chosen: Any, settings: dict[str, Any], name: str) -> Strategy:
     own = {field.name: getattr(chosen, field.name) for field in fields(chosen) if field.name not in NO_SETTINGS}
     for key in settings:
         checks.lookup(theirs | own, key, f"setting of {name.partition('(')[0]}")
-    given = {key: _as(value, (theirs | own)[key]) for key, value in settings.items()}
+    given = {key: _as(value, (theirs | own)[key], f"{key} of {name}") for key, value in settings.items()}
     inner = {key: value for key, value in given.items() if key not in own}
     if inner:
         chosen = replace(chosen, measure=partial(measure, **inner))
     return replace(chosen, **{key: value for key, value in given.items() if key in own})
 
 
-def _as(value: Any, default: Any) -> Any:
-    """A whole number where numbers are expected is one."""
-    return float(value) if isinstance(default, float) and isinstance(value, int) else value
+def _as(value: Any, default: Any, what: str) -> Any:
+    """A value of the kind of the default; a whole number where numbers are expected is one."""
+    kinds = {float: (int, float), int: (int,)}.get(type(default))
+    if kinds is None:
+        return value
+    if isinstance(value, bool) or not isinstance(value, kinds) or not math.isfinite(value):
+        raise ValueError(f"{what} must be {'a number' if float in kinds else 'a whole number'}, but is {value!r}")
+    return type(default)(value)

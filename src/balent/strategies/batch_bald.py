@@ -119,7 +119,7 @@ def single_gains(sampled: Sampled, pool: Any) -> Tensor:
     found = torch.empty(len(pool), dtype=torch.float64)
     for batch, positions in blocks(sampled, pool):
         found[positions] = bald(sampled.moments(batch, positions)).cpu()
-    checks.no_nan(found, torch.arange(len(found)))
+    checks.scores(found, torch.arange(len(found)))
     return found
 
 

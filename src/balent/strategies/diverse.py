@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool
 from torch import Generator, Tensor
 
-from balent.measures import bound
+from balent.measures import ranked
 from balent.strategies.distances import Points, squared
 from balent.strategies.embedding import of_labelled
 from balent.strategies.facility import STORED, Facilities
@@ -43,7 +43,7 @@ class Diverse:
 
     def __call__(self, sampled: Sampled, pool: Pool | Batches, k: int, *, generator: Generator) -> Picks:
         candidates = min(self.times * k, max(2 * k, STORED))
-        found = shortlist(sampled, pool, k, candidates, bound(self.measure, generator))
+        found = shortlist(sampled, pool, k, candidates, ranked(self.measure, generator))
         known = of_labelled(sampled, self.labelled) if self.labelled is not None and len(self.labelled) else None
         facilities = Facilities(found.points, known)
         while len(facilities.chosen) < k:

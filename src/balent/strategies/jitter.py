@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from torch import Generator
 
 from balent import checks
-from balent.measures import balance_of, zero_first
+from balent.facts import facts
+from balent.measures import zero_first
 from balent.strategies.blocks import blocks, length
 from balent.strategies.error import groups_of, merged, noise
 from balent.strategies.top_k import Best
@@ -26,7 +27,7 @@ class Jitter:
 
     def __call__(self, sampled: Sampled, pool: Pool | Batches, k: int, *, generator: Generator) -> Picks:
         checks.batch_size(k, length(pool))
-        best, balance = Best(k), balance_of(self.measure)
+        best, balance = Best(k), facts(self.measure).balance
         inner = balance or self.measure
         for batch, positions in blocks(sampled, pool):
             groups = groups_of(sampled, batch, positions)

@@ -43,6 +43,11 @@ def points_at(pool: Any, positions: Indices) -> Any:
 
 def distributions(draws: Tensor, positions: Indices) -> Draws:
     """The draws with rows that sum to 1; those that are no distributions are refused, with their point."""
+    if draws.shape[1] < 2:
+        raise ValueError(
+            "batch_bald, core_mse and core_log see points through how their draws differ, but each point has 1 draw; "
+            "use 2 draws or more"
+        )
     total = draws.sum(-1)
     off = (total - 1).abs()
     bad = ~(off <= SUM_TOLERANCE[draws.dtype]) | (draws.amin(-1) < 0)

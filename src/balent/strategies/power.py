@@ -9,13 +9,12 @@ from dataclasses import dataclass
 import torch
 from torch import Generator, Tensor
 
-from balent import checks, measures
+from balent import checks
+from balent.facts import facts
+from balent.measures import ranked
 from balent.strategies.blocks import blocks, length
 from balent.strategies.top_k import Best
 from balent.types import Batches, Measure, Picks, Pool, Sampled
-
-SIGNED = (measures.balent, measures.neg_balent, measures.mjent, measures.mjentacq, measures.balentacq_released,
-          measures.posterior_uncertainty)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -27,7 +26,7 @@ class Power:
 
     def __call__(self, sampled: Sampled, pool: Pool | Batches, k: int, *, generator: Generator) -> Picks:
         checks.batch_size(k, length(pool))
-        best, measure = Best(k), measures.bound(self.measure, generator)
+        best, measure = Best(k), ranked(self.measure, generator)
         for batch, positions in blocks(sampled, pool):
             log = log_key(self.measure, measure(sampled.moments(batch, positions)))
             log = self.beta * log if self.beta else torch.zeros_like(log)  # key^0 = 1, also where the key is 0
@@ -38,18 +37,15 @@ class Power:
 def log_key(measure: Measure, scores: Tensor) -> Tensor:
     """The logarithm of a positive number in the order of the scores.
 
-    That is the score itself where no score is negative; a score of 0 comes last. BalEntAcq has
-    1 / BalEnt above zero and 1 / (1 - BalEnt) below. Other signed measures have sign(s) log(1 + |s|).
+    That is what the measure declares, else the score itself; a score of 0 comes last.
     """
-    formula = getattr(measure, "func", measure)  # of a partial, such as one with another precision
-    if formula is measures.balentacq:
-        return torch.where(scores > 0, scores.log(), -torch.log1p(-scores))
-    if formula in SIGNED:
-        return scores.sign() * torch.log1p(scores.abs())
+    own = facts(measure).log_key
+    if own is not None:
+        return own(scores)
     if (scores < 0).any():
         raise ValueError(
             f"a power needs scores that are not negative, but the measure gives {float(scores.min()):.6g}; "
-            "use its top k, or make it positive (exp keeps the order)"
+            "use its top k, make it positive (exp keeps the order), or declare a log_key (balent.facts.declares)"
         )
     return scores.log()
 

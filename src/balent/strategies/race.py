@@ -16,14 +16,14 @@ import torch
 from torch import Generator, Tensor
 
 from balent import checks
-from balent.measures import balance_of, zero_first
+from balent.facts import facts
+from balent.measures import zero_first
 from balent.moments import Moments
 from balent.strategies.blocks import blocks, length
 from balent.strategies.top_k import Best
 from balent.types import Measure, Picks, Pool, Sampled
 
 FEWEST = 4  # draws, of which two halves differ
-BEGIN = 16  # draws at least in the first stage: fewer say too little of a variance
 FIRST = 16  # draws at least before a point may go: fewer tell too little of those that seldom disagree
 TAILS = 1.3  # errors are not quite normal, nor alike at like values: so much wider, no more is lost than is said
 KEPT = 1 << 22  # points times classes whose moments are kept between stages: 100 MB
@@ -52,12 +52,12 @@ class Race:
             used += len(runners.positions) * (end if runners.moments is None else end - start)
             runners, value, error = self._more(sampled, pool, runners, start, end)
         best = Best(k)
-        best.add(zero_first(value) if balance_of(self.measure) else value, runners.positions)
+        best.add(zero_first(value) if facts(self.measure).balance else value, runners.positions)
         return Picks(best.positions, best.scores, draws=used / len(pool), confidence=max(0.0, 1 - lost / k))
 
     @property
     def _inner(self) -> Measure:
-        return balance_of(self.measure) or self.measure
+        return facts(self.measure).balance or self.measure
 
     def _first(self, sampled: Any, pool: Pool, draws: int) -> tuple[Tensor, Tensor]:
         """Values and errors of all points, from few draws."""
@@ -130,7 +130,7 @@ def chances(measure: Measure, value: Tensor, error: Tensor, k: int) -> Tensor:
     error = error.clamp(min=1e-12 * float(value.abs().max()) + 1e-300)  # certain points: a step instead of a slope
     below_zero = _below(-value / error)
     # BalEnt from zero upwards, if so many are above; other measures, and BalEnt then, from their largest downwards.
-    upwards = balance_of(measure) is not None and float((1 - below_zero).sum()) > k
+    upwards = facts(measure).balance is not None and float((1 - below_zero).sum()) > k
     floor, sign = (below_zero, 1) if upwards else (0, -1)
     high = float(value.abs().max() + 9 * error.max())
     low = 0.0 if upwards else -high

@@ -6,7 +6,7 @@ import torch
 from torch import Generator, Tensor
 
 from balent import checks
-from balent.measures import bound
+from balent.measures import ranked
 from balent.strategies.blocks import blocks, length
 from balent.types import Batches, Measure, Picks, Pool, Sampled
 
@@ -21,7 +21,7 @@ class Best:
 
     def add(self, scores: Tensor, positions: Tensor) -> None:
         """Scores of the points at these positions."""
-        checks.no_nan(scores, positions)
+        checks.scores(scores, positions)
         full = len(self.scores) == self.k
         hopeful = scores >= self.scores[-1].to(scores.device) if full else torch.ones_like(scores, dtype=torch.bool)
         scores = torch.cat([self.scores, scores[hopeful].to("cpu", torch.float64)])
@@ -43,7 +43,7 @@ class TopK:
 
     def __call__(self, sampled: Sampled, pool: Pool | Batches, k: int, *, generator: Generator) -> Picks:
         checks.batch_size(k, length(pool))
-        best, measure = Best(k), bound(self.measure, generator)
+        best, measure = Best(k), ranked(self.measure, generator)
         for batch, positions in blocks(sampled, pool):
             best.add(measure(sampled.moments(batch, positions)), positions)
         return best.picks()

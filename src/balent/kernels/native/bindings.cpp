@@ -79,10 +79,12 @@ int64_t moments(In x, Matrix mean, Matrix var, Matrix within, Column entropy, bo
                 int threads, const std::string& name) {
     const Layout in{int64_t(x.shape(0)), int64_t(x.shape(1)), int64_t(x.shape(2)),
                     x.stride(0),         x.stride(1),         x.stride(2)};
+    if (in.draws < 1 || in.classes < 1) throw nb::value_error("draws must not be empty: [pool, draws, classes]");
     check_shapes({mean, var, within}, in.pool, in.classes);
     if (int64_t(entropy.shape(0)) != in.pool) throw nb::value_error("entropy must be [pool]");
     const bool is32 = x.dtype() == nb::dtype<float>();
     if (!is32 && x.dtype() != nb::dtype<double>()) throw nb::type_error("draws must be float32 or float64");
+    if (reinterpret_cast<uintptr_t>(x.data()) % x.itemsize()) throw nb::value_error("draws must be aligned in memory");
     const Output out{mean.data(), var.data(), within.data(), entropy.data()};
     const Level& l = level(name);
     const void* data = x.data();
@@ -145,7 +147,7 @@ bool convolved(Floats<4> images, Floats<4> weight, Floats<1> bias, Floats<3> lin
     const Convolution s{int64_t(images.shape(0)), int64_t(kept.shape(0)), int64_t(images.shape(1)), int64_t(images.shape(2)),
                         int64_t(images.shape(3)), int64_t(weight.shape(1)), int64_t(bias.shape(0)), pool,
                         int64_t(linear.shape(2)), masks > 1, slope};
-    if (!has_shape(weight, {s.in, s.kernel, s.kernel, s.padded_out()}) ||
+    if (pool < 1 || !has_shape(weight, {s.in, s.kernel, s.kernel, s.padded_out()}) ||
         !has_shape(linear, {s.out, s.high() * s.wide(), s.units}) || !has_shape(linear_bias, {s.units}) ||
         !has_shape(kept, {s.draws, masks, s.in}) || !has_shape(after, {s.draws, masks, s.out}) ||
         !has_shape(out, {s.points, s.draws, s.units}) || (masks != 1 && masks != s.points) || s.units % 64)

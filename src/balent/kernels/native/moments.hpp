@@ -4,7 +4,8 @@
 // log S - (Σ e log e)/S, so that logits need no logarithm but that of S: one for 16 draws, of their
 // product. Sums over draws are float64, relative to the first draw. The class t that leads in the
 // first draw is known by 1 - p = Σ_{c≠t} e/S as well, which keeps its digits when p rounds to 1; so
-// does S - 1 = (e_t - 1) + Σ_{c≠t} e, and the product of several S less 1.
+// does S - 1 = (e_t - 1) + Σ_{c≠t} e, and the product of several S less 1. A draw that is nearly sure of
+// another class has no digits of S - 1 left: `Sure` counts the entropy of such draws from their own leader.
 //
 // Few classes: lanes are points, and a class is a row of lanes. Many: lanes are classes. Both take
 // four draws at a time, so that the sums of a class are loaded and stored once for four draws.
@@ -14,6 +15,7 @@
 #include <xmmintrin.h>
 #endif
 
+#include <cmath>
 #include <vector>
 
 #include "level.hpp"
@@ -45,10 +47,10 @@ inline double within_of(double mean, double var) {
     return within > 0 ? within : 0;  // rounding, where all draws are one-hot
 }
 
-inline bool is_distribution(double total, double lowest, bool logits, double tolerance) {
-    if (logits) return total > 0 && total < 1e300;  // false for NaN
-    const double off = total - 1;
-    return lowest >= 0 && off <= tolerance && -off <= tolerance;
+// Of one draw, or of a vector of them: false for NaN.
+template <class V> inline auto sums_well(V total, bool logits, double tolerance) {
+    const V off = total - 1.0;
+    return logits ? (total > 0.0) & (total < 1e300) : (off <= tolerance) & (-off <= tolerance);
 }
 
 // Four values at c of four rows, as four rows of four values.
@@ -108,12 +110,39 @@ inline void add_draws(const T* e, int64_t stride, const Vec<double>* inverse, in
     store<double>(dd, squares);
 }
 
+// A draw that is nearly sure, by its own leading class l: log(1 + Σ_{c≠l} e/e_l) - (Σ_{c≠l} e log(e/e_l))/S is its
+// entropy, of terms with one sign. `more` and `elog` take the places of S - 1 and Σ e log e.
+struct Sure {
+    double more, elog;
+
+    // Is a class other than t nearly certain? Or are probabilities that do not quite sum to 1 so sure that log S and
+    // Σ e log e cancel? Of one draw, or of a vector of them: e_t, Σ of the others, Σ e log e.
+    template <bool logits, class V> static auto is(V lead, V rest, V elog) {
+        const V more = rest + (lead - 1), little = V{} + 1.0f / 32;  // larger entropies keep their digits
+        if constexpr (logits) return (lead < 1) & (more < little);
+        else return more - elog < (lead < rest ? little : (more < 0 ? -more : more) / 8);
+    }
+
+    template <bool logits, class T> [[gnu::noinline, gnu::cold]] static Sure of(const T* e, int64_t stride, int64_t classes, double elog) {
+        int64_t top = 0;
+        for (int64_t c = 1; c < classes; ++c) top = e[c * stride] > e[top * stride] ? c : top;
+        const double lead = double(e[top * stride]);
+        Sure sums{0, logits ? elog : 0};  // e of the leading logit is 1, and 1 log 1 is 0: its sum is exact already
+        for (int64_t c = 0; c < classes; ++c) {
+            const double x = c == top ? 0 : double(e[c * stride]) / lead;
+            sums.more += x;
+            if (!logits && x > 0) sums.elog += lead * x * std::log(x);
+        }
+        return sums;
+    }
+};
+
 // What is kept of the leading class and of the entropy, for a vector of points (or one, of whom all lanes tell).
 struct Lead {
     Vec<double> p, q_first, q_d, q_dd, pq, entropy, product;
 
-    // One draw: e of the leading class, Σ of the others, Σ e log e, 1/S.
-    void add(Vec<double> lead, Vec<double> rest, Vec<double> elog, Vec<double> inverse, bool is_first) {
+    // One draw: e of the leading class, Σ of the others, Σ e log e, S - 1, 1/S.
+    void add(Vec<double> lead, Vec<double> rest, Vec<double> elog, Vec<double> more, Vec<double> inverse, bool is_first) {
         const Vec<double> q = rest * inverse;
         if (is_first) *this = Lead{}, q_first = q;
         p += lead * inverse;
@@ -121,7 +150,6 @@ struct Lead {
         q_dd += (q - q_first) * (q - q_first);
         pq += lead * inverse * q;
         entropy -= elog * inverse;
-        const Vec<double> more = rest + (lead - 1.0);
         product += more + product * more;
     }
 
@@ -209,12 +237,21 @@ template <class T, bool logits> struct Few {
         alignas(BALENT_BYTES) T rest[L], lead[L], elog[L];
         store<T>(rest, rest_), store<T>(lead, lead_), store<T>(elog, elog_);
         bool good = true;
+        const Int<T> sure = Sure::is<logits>(lead_, rest_, elog_);
+        const bool any_sure = any<T>(sure), negative = any<T>(lowest < Vec<T>{});
         for (int h = 0; h < H; ++h) {
             const Vec<double> r = widen(rest + h * LD), l = widen(lead + h * LD), total = r + l;
+            Vec<double> more = r + (l - 1.0), each = widen(elog + h * LD);
             inverse[h][g] = 1.0 / total;
-            leads[h].add(l, r, widen(elog + h * LD), inverse[h][g], draw == 0);
+            for (int i = 0; any_sure && i < LD; ++i)
+                if (sure[h * LD + i]) {
+                    const Sure sums = Sure::of<logits>(x + h * LD + i, L, C, each[i]);
+                    more[i] = sums.more, each[i] = sums.elog;
+                }
+            leads[h].add(l, r, each, more, inverse[h][g], draw == 0);
+            if (!negative && !any<double>(~sums_well(total, logits, tolerance))) continue;
             for (int i = 0; i < LD; ++i)
-                if (!is_distribution(total[i], lowest[h * LD + i], logits, tolerance)) {
+                if (lowest[h * LD + i] < 0 || !sums_well<double>(total[i], logits, tolerance)) {
                     int64_t& first = bad[h * LD + i];
                     first = first < 0 ? draw : first;
                     good = false;
@@ -393,9 +430,16 @@ template <class T, bool logits> struct Many {
                 for (int g = 0; g < count; ++g) take<1>(rows + g, &e[g * padded], sums + g);
             for (int g = 0; g < count; ++g) {
                 const double l = e[g * padded + top], total = sums[g].rest + l;
-                if (bad < 0 && !is_distribution(total, sums[g].negative ? -1 : 0, logits, tolerance)) bad = draw + g;
+                if (bad < 0 && (sums[g].negative || !sums_well(total, logits, tolerance))) bad = draw + g;
                 inverse[g] = all<double>(1 / total);
-                lead.add(all<double>(l), all<double>(sums[g].rest), Vec<double>{}, inverse[g], draw + g == 0);
+                double more = sums[g].rest + (l - 1);
+                if (Sure::is<logits>(l, sums[g].rest, logits ? 0 : sum<double>(sums[g].elog))) {
+                    const Sure sure = Sure::of<logits>(&e[g * padded], 1, C, 0);
+                    more = sure.more;
+                    if (!logits) sums[g].elog = all<double>(sure.elog / LD);
+                }
+                lead.add(all<double>(l), all<double>(sums[g].rest), Vec<double>{}, all<double>(more), inverse[g],
+                         draw + g == 0);
                 elog += sums[g].elog * inverse[g];
             }
             if (draw == 0) start(inverse[0][0]);
