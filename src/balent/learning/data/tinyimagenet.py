@@ -6,17 +6,17 @@ the order of their WordNet ids, and named by them.
 
 import io
 import zipfile
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 import numpy as np
 
+from balent.learning.data import limits
 from balent.learning.data.cache import Decoded, Part, cached
 from balent.learning.data.contents import Data
 from balent.learning.data.files import Known, Source, below
-from balent.learning.data.pictures import Picture, Tally, blocks
+from balent.learning.data.pictures import Picture, Tally, part
 
 SOURCE = Source(
     "tinyimagenet",
@@ -59,9 +59,12 @@ def _from_archive(path: Path) -> Decoded:
         archive = zipfile.ZipFile(path)
         paths = {PurePosixPath(*PurePosixPath(name).parts[1:]).as_posix(): name for name in archive.namelist()}
         names = sorted(name for name in paths if name.startswith(("train/", "val/")) and not paths[name].endswith("/"))
+        limits.check(sum(archive.getinfo(paths[name]).file_size for name in names), path.stat().st_size)
         tree = Tree(path, names, lambda name: archive.read(paths[name]))
         return decoded(tree, SOURCE.checked(path, KNOWN))
-    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+    except (MemoryError, OSError):
+        raise
+    except Exception as error:  # zipfile raises a dozen kinds over a damaged archive
         raise SOURCE.damaged(path, error, KNOWN) from None
 
 
@@ -83,8 +86,7 @@ def decoded(tree: Tree, notes: list[str]) -> Decoded:
 
 
 def _part(tree: Tree, files: list[str], labels: list[int], tally: Tally) -> Part:
-    pictures = [tree.picture(name) for name in files]
-    return Part(len(files), SHAPE, blocks(pictures, np.array(labels, np.int64), SHAPE, tally))
+    return part([tree.picture(name) for name in files], files, np.array(labels, np.int64), SHAPE, tally)
 
 
 def _annotated(tree: Tree, names: tuple[str, ...]) -> tuple[list[str], list[str]]:
