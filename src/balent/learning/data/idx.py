@@ -78,7 +78,9 @@ class IdxSet:
     def _part(self, paths: dict[str, Path], arrays: dict[str, np.ndarray], prefix: str) -> Part:
         x, y = arrays[f"{prefix}-images"], arrays[f"{prefix}-labels"]
         if len(x) != len(y):
-            raise ValueError(f"{paths[f'{prefix}-images']} has {len(x)} images, but there are {len(y)} labels for them")
+            raise ValueError(
+                f"{paths[f'{prefix}-images']} has {len(x)} images, but {paths[f'{prefix}-labels']} has {len(y)} labels"
+            )
         if len(y) and y.max() >= len(self.names):
             where = int(y.argmax())
             raise ValueError(

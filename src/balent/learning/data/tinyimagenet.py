@@ -16,6 +16,7 @@ from balent.learning.data import limits
 from balent.learning.data.cache import Decoded, Part, cached
 from balent.learning.data.contents import Data
 from balent.learning.data.files import Known, Source, below
+from balent.learning.data.labels import shown
 from balent.learning.data.pictures import Picture, Tally, part
 
 SOURCE = Source(
@@ -97,7 +98,10 @@ def _annotated(tree: Tree, names: tuple[str, ...]) -> tuple[list[str], list[str]
     rows = [line.split("\t") for line in tree.read(ANNOTATIONS).decode("ascii", "replace").splitlines() if line]
     for number, row in enumerate(rows, 1):
         if len(row) < 2 or f"val/images/{row[0]}" not in files:
-            raise SOURCE.damaged(tree.where, f"line {number} of {ANNOTATIONS} names no image of val/images: {row[0]!r}")
+            raise SOURCE.damaged(
+                tree.where, f"line {number} of {ANNOTATIONS} names no image of val/images: {shown(row[0])}"
+            )
         if row[1] not in names:
-            raise SOURCE.damaged(tree.where, f"class {row[1]!r} of {row[0]} does not occur in train")
+            why = f"class {shown(row[1])} of {row[0]} does not occur in train (line {number} of {ANNOTATIONS})"
+            raise SOURCE.damaged(tree.where, why)
     return [f"val/images/{row[0]}" for row in rows], [row[1] for row in rows]
