@@ -22,7 +22,7 @@ PARTS = TRAIN + TEST + VALIDATION  # names of folders and words in tables; valid
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(nan|inf|infinity)", re.ASCII | re.IGNORECASE)
 
-Label = str | int | float | None
+Label = str | int | float | np.integer | np.floating | None
 Where = Callable[[int], str]  # where the i-th label stands, for people
 
 

@@ -5,7 +5,8 @@ numpy takes the memory that a header asks for before it reads: 100 bytes can ask
 
 import math
 import zipfile
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from io import BufferedIOBase
 from pathlib import Path
 from typing import IO
@@ -50,13 +51,14 @@ def unreadable(path: Path, error: Exception) -> ValueError:
     return ValueError(f"{path} cannot be read as an .npz of arrays: {why}")
 
 
-def _opened(path: Path) -> zipfile.ZipFile:
-    try:
-        return zipfile.ZipFile(path)
-    except OSError:
-        raise
-    except Exception as error:  # as above: struct.error, NotImplementedError, UnicodeDecodeError, …
-        raise unreadable(path, error) from None
+@contextmanager
+def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
+    with path.open("rb") as file:
+        try:
+            archive = zipfile.ZipFile(file)
+        except Exception as error:  # as above: struct.error, NotImplementedError, UnicodeDecodeError, …
+            raise unreadable(path, error) from None
+        yield archive
 
 
 def _members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:

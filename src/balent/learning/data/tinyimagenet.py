@@ -61,12 +61,11 @@ def _from_archive(path: Path) -> Decoded:
         paths = {PurePosixPath(*PurePosixPath(name).parts[1:]).as_posix(): name for name in archive.namelist()}
         names = sorted(name for name in paths if name.startswith(("train/", "val/")) and not paths[name].endswith("/"))
         limits.check(sum(archive.getinfo(paths[name]).file_size for name in names), path.stat().st_size)
-        tree = Tree(path, names, lambda name: archive.read(paths[name]))
-        return decoded(tree, SOURCE.checked(path, KNOWN))
-    except (MemoryError, OSError):
-        raise
     except Exception as error:  # zipfile raises a dozen kinds over a damaged archive
+        if isinstance(error, MemoryError) or getattr(error, "filename", None):  # no memory, no permission
+            raise
         raise SOURCE.damaged(path, error, KNOWN) from None
+    return decoded(Tree(path, names, lambda name: archive.read(paths[name])), SOURCE.checked(path, KNOWN))
 
 
 def decoded(tree: Tree, notes: list[str]) -> Decoded:
@@ -95,7 +94,11 @@ def _annotated(tree: Tree, names: tuple[str, ...]) -> tuple[list[str], list[str]
     files = set(tree.files)
     if ANNOTATIONS not in files:
         raise SOURCE.damaged(tree.where, f"it has no {ANNOTATIONS}")
-    rows = [line.split("\t") for line in tree.read(ANNOTATIONS).decode("ascii", "replace").splitlines() if line]
+    try:
+        lines = tree.read(ANNOTATIONS).decode("ascii", "replace").splitlines()
+    except Exception as error:  # as above
+        raise SOURCE.damaged(tree.where, f"{ANNOTATIONS} cannot be read: {type(error).__name__}: {error}") from None
+    rows = [line.split("\t") for line in lines if line]
     for number, row in enumerate(rows, 1):
         if len(row) < 2 or f"val/images/{row[0]}" not in files:
             raise SOURCE.damaged(
