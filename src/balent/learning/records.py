@@ -28,7 +28,7 @@ def append(path: Path, record: Record) -> None:
         with path.open("ab") as file:
             before = file.tell()
             try:
-                file.write(line.encode())
+                file.write(line.encode("utf-8", "backslashreplace"))  # names of files may not be UTF-8: \udce9 is JSON
                 file.flush()
                 os.fsync(file.fileno())
             except OSError:
