@@ -324,6 +324,17 @@ def test_tinyimagenet_is_read(tmp_path, packed):
     assert len(said) == packed  # the archive has a published checksum
 
 
+def test_a_damaged_name_in_the_archive_does_not_lose_its_image(tmp_path):
+    """Defect: one flipped bit in the list of files, and an image of train/ was left out without a word."""
+    path = tmp_path / "tiny-imagenet-200.zip"
+    write_zip(path, "tiny-imagenet-200", tinyimagenet()[0])
+    whole = path.read_bytes()
+    at = whole.rindex(b"train/n00000009/images")
+    path.write_bytes(whole[: at + 5] + b"o" + whole[at + 6 :])
+    with pytest.raises(ValueError, match=r"200\.zip .* has a file 'trainon00000009/images/.*', which the set does not"):
+        load("tinyimagenet", tmp_path)
+
+
 def test_tinyimagenet_in_need_is_named(tmp_path):
     files, wnids = tinyimagenet()
     place = tmp_path / "tiny-imagenet-200"

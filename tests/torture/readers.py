@@ -9,6 +9,7 @@ file. Damage is random but fixed: try i of a reader is the same for the same see
 
 import csv
 import gzip
+import hashlib
 import io
 import json
 import os
@@ -24,11 +25,13 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, Queue
 from random import Random
 from threading import Thread
+from typing import Any
 
 import numpy as np
 from formats import STEMS, cifar10_binary, cifar10_python, idx, mat, mat_array, picture, pixels, svhn, tinyimagenet
@@ -169,6 +172,7 @@ class Reader:
     name: str  # of a published set; of a file or folder if it begins with ./
     damage: str = ""  # names that end so
     pack: Callable[[Files], Files] = dict
+    exact: bool = False  # a format with checksums: what is accepted must be what was there before the damage
 
     def write(self, folder: Path, files: Files) -> Files:
         packed = self.pack(files)
@@ -178,7 +182,7 @@ class Reader:
             path.write_bytes(content)
         return packed
 
-    def load(self, folder: Path) -> "object":
+    def load(self, folder: Path) -> Any:
         from balent.learning import datasets
 
         own = self.name.startswith("./")
@@ -232,46 +236,51 @@ def sealed_png(content: bytes) -> bytes:
 LABELS = b"file,label\ncat/0.png,cat\ncat/1.png,cat\ndog/0.png,dog\n"
 READERS = {
     "idx": Reader(mnist, "mnist"),
-    "idx.gz": Reader(lambda: gzipped(mnist()), "mnist"),
+    "idx.gz": Reader(lambda: gzipped(mnist()), "mnist", exact=True),
     "idx in .gz": Reader(mnist, "mnist", pack=gzipped),
     "CIFAR pickles": Reader(lambda: below("cifar-10-batches-py", cifar10_python(1)[0]), "cifar10"),
     "CIFAR records": Reader(lambda: below("cifar-10-batches-bin", cifar10_binary(1)[0]), "cifar10"),
     "CIFAR .tar.gz": Reader(
-        lambda: gzipped({"cifar-10-python.tar": tar("cifar-10-batches-py", cifar10_python(1)[0])}), "cifar10"
+        lambda: gzipped({"cifar-10-python.tar": tar("cifar-10-batches-py", cifar10_python(1)[0])}),
+        "cifar10",
+        exact=True,
     ),
     "tar in .tar.gz": Reader(
         lambda: {"cifar-10-binary.tar": tar("cifar-10-batches-bin", cifar10_binary(1)[0])}, "cifar10", pack=gzipped
     ),
     "mat": Reader(lambda: {"train_32x32.mat": svhn(3), "test_32x32.mat": svhn(2)}, "svhn"),
-    "mat, compressed": Reader(lambda: {"train_32x32.mat": svhn(3, True), "test_32x32.mat": svhn(2, True)}, "svhn"),
+    "mat, compressed": Reader(
+        lambda: {"train_32x32.mat": svhn(3, True), "test_32x32.mat": svhn(2, True)}, "svhn", exact=True
+    ),
     "array in mat": Reader(elements, "svhn", pack=compressed),
     "TinyImageNet": Reader(lambda: below("tiny-imagenet-200", tinyimagenet(2, 2, 2)[0]), "tinyimagenet"),
-    "zip": Reader(lambda: tiny_zip(zipfile.ZIP_STORED), "tinyimagenet"),
-    "zip, compressed": Reader(lambda: tiny_zip(zipfile.ZIP_DEFLATED), "tinyimagenet"),
+    "zip": Reader(lambda: tiny_zip(zipfile.ZIP_STORED), "tinyimagenet", exact=True),
+    "zip, compressed": Reader(lambda: tiny_zip(zipfile.ZIP_DEFLATED), "tinyimagenet", exact=True),
     "folder of PNG": Reader(lambda: photos("PNG", "png"), "./photos"),
     "chunk in PNG": Reader(lambda: photos("PNG", "png"), "./photos", pack=sealed),
     "folder of JPEG": Reader(lambda: photos("JPEG", "jpg"), "./photos"),
     "labels.csv": Reader(lambda: {**photos("PNG", "png"), "photos/labels.csv": LABELS}, "./photos", "labels.csv"),
     "csv": Reader(table, "./t.csv"),
     "parquet": Reader(parquet, "./t.parquet"),
-    "npz": Reader(lambda: arrays(np.savez), "./f.npz"),
+    "npz": Reader(lambda: arrays(np.savez), "./f.npz", exact=True),
     "npy in npz": Reader(lambda: unzipped(arrays(np.savez)["f.npz"]), "./f.npz", pack=zipped),
-    "npz, compressed": Reader(lambda: arrays(np.savez_compressed), "./f.npz"),
+    "npz, compressed": Reader(lambda: arrays(np.savez_compressed), "./f.npz", exact=True),
 }
 
 
 # ── one damaged file ─────────────────────────────────────────────────────────────────────────────
 
 
-def attempt(reader: Reader, files: Files, rng: Random, folder: Path) -> tuple[str, str]:
-    """What came of one damaged file, in a column of the table, and a word on it."""
+def attempt(reader: Reader, files: Files, rng: Random, folder: Path, right: str) -> tuple[str, str]:
+    """What came of one damaged file, in a column of the table, and a word on it. `right` is what `whole` gives."""
     chosen = rng.choice(sorted(name for name in files if name.endswith(reader.damage)))
     intact = reader.pack(files)
     written = reader.write(folder, {**files, chosen: damaged(files[chosen], rng)})
     names = [Path(name).name for name in written if written[name] != intact[name]]
     try:
-        wrong = unsound(reader.load(folder))
-        return ("silent", wrong) if wrong else ("accepted", "")
+        data = reader.load(folder)
+        wrong = unsound(data) or ("other data" if reader.exact and fingerprint(data) != right else "")
+        return ("silent", f"{wrong} in {folder}") if wrong else ("accepted", "")
     except (ValueError, TypeError, OSError) as error:
         named = all(name in str(error) for name in names)
         return ("clear", "") if named else ("traceback", f"does not name {names}: {traceback.format_exc()}")
@@ -295,23 +304,36 @@ def work(name: str, start: int, tries: int, seed: int) -> None:
     """In a process of its own: a line of JSON for each try."""
     reader = READERS[name]
     files = reader.files()
-    assert not whole(reader, files), "undamaged files are not read"
+    right = whole(reader, files)
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
     print(json.dumps(["ready", ""]), flush=True)
     for i in range(start, tries):
-        with tempfile.TemporaryDirectory() as folder:
-            os.environ["BALENT_CACHE"] = f"{folder}/cache"
-            outcome = attempt(reader, files, Random(f"{seed} {name} {i}"), Path(folder) / "data")
+        with place() as folder:
+            outcome = attempt(reader, files, Random(f"{seed} {name} {i}"), folder, right)
         print(json.dumps(outcome), flush=True)
 
 
-def whole(reader: Reader, files: Files) -> str:
-    """Undamaged files are read; whatever is imported for them is there from then on."""
+@contextmanager
+def place() -> Iterator[Path]:
+    """A folder for data, with a cache of its own beside it."""
     with tempfile.TemporaryDirectory() as folder:
         os.environ["BALENT_CACHE"] = f"{folder}/cache"
-        reader.write(Path(folder), files)
-        return unsound(reader.load(Path(folder)))
+        yield Path(folder) / "data"
+
+
+def whole(reader: Reader, files: Files) -> str:
+    """A fingerprint of what undamaged files hold; whatever is imported to read them is there from then on."""
+    with place() as folder:
+        reader.write(folder, files)
+        data = reader.load(folder)
+        assert not unsound(data)
+        return fingerprint(data)
+
+
+def fingerprint(data) -> str:
+    arrays = (part[:].numpy() for part in (data.x_train, data.y_train, data.x_test, data.y_test))
+    return hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()
 
 
 # ── all of them ──────────────────────────────────────────────────────────────────────────────────

@@ -5,6 +5,7 @@ the order of their WordNet ids, and named by them.
 """
 
 import io
+import re
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,6 +29,10 @@ ARCHIVE, FOLDER = "tiny-imagenet-200.zip", "tiny-imagenet-200"
 KNOWN = Known("90528d7ca1a48142e341f4ef8d21d0de", 248_100_043)
 SHAPE = (3, 64, 64)
 ANNOTATIONS = "val/val_annotations.txt"
+FILES = re.compile(
+    r"train/[^/]+/([^/]+_boxes\.txt|images/[^/]+\.JPEG)|val/(val_annotations\.txt|images/[^/]+\.JPEG)"
+    r"|test/images/[^/]+\.JPEG|wnids\.txt|words\.txt"
+)
 
 
 @dataclass(frozen=True)
@@ -58,14 +63,24 @@ def tinyimagenet(folder: Path) -> Data:
 def _from_archive(path: Path) -> Decoded:
     try:
         archive = zipfile.ZipFile(path)
-        paths = {PurePosixPath(*PurePosixPath(name).parts[1:]).as_posix(): name for name in archive.namelist()}
-        names = sorted(name for name in paths if name.startswith(("train/", "val/")) and not paths[name].endswith("/"))
+        paths = _paths(archive.namelist())
+        names = sorted(name for name in paths if name.startswith(("train/", "val/")))
         limits.check(sum(archive.getinfo(paths[name]).file_size for name in names), path.stat().st_size)
     except Exception as error:  # zipfile raises a dozen kinds over a damaged archive
         if isinstance(error, MemoryError) or getattr(error, "filename", None):  # no memory, no permission
             raise
         raise SOURCE.damaged(path, error, KNOWN) from None
     return decoded(Tree(path, names, lambda name: archive.read(paths[name])), SOURCE.checked(path, KNOWN))
+
+
+def _paths(names: list[str]) -> dict[str, str]:
+    """Files of an archive by their paths below its folder. One with a damaged name would be left out without a word."""
+    files = [name for name in names if not name.endswith("/") and not PurePosixPath(name).name.startswith(".")]
+    paths = {PurePosixPath(*PurePosixPath(name).parts[1:]).as_posix(): name for name in files}
+    strange = [name for name in paths if not FILES.fullmatch(name)]
+    if strange:
+        raise ValueError(f"it has a file {shown(strange[0])}, which the set does not have")
+    return paths
 
 
 def decoded(tree: Tree, notes: list[str]) -> Decoded:
