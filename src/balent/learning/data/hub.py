@@ -94,7 +94,7 @@ def _words(part: Any, label: str) -> list[labels.Label]:
     values = part.with_format(None)[label][:]
     if names is None:
         return [None if value == -1 else value for value in values]
-    known = {None: None, -1: None, **dict(enumerate(names))}
+    known: dict[int | None, str | None] = {None: None, -1: None, **dict(enumerate(names))}
     wrong = [value for value in values if value not in known]
     if wrong:
         raise ValueError(f"labels of column {label!r} must be -1..{len(names) - 1}, but one is {wrong[0]!r}")

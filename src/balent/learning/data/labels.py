@@ -71,7 +71,7 @@ def _word(label: Label, i: int, where: Where) -> str | None:
         return None
     if isinstance(label, bool) or not isinstance(label, str | int | float | np.integer | np.floating):
         raise ValueError(f"labels must be whole numbers or class names, but {where(i)} has {shown(label)}")
-    if isinstance(label, float | np.floating) and np.isfinite(label) and abs(label) >= _exact(label):
+    if isinstance(label, float | np.floating) and np.isfinite(label) and abs(float(label)) >= _exact(label):
         raise ValueError(
             f"{where(i)} has the label {label} as a floating-point number, and numbers of that size are rounded; save "
             "labels as whole numbers or text"
