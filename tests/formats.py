@@ -5,6 +5,7 @@ import io
 import struct
 import tarfile
 import zipfile
+import zlib
 
 import numpy as np
 
@@ -132,3 +133,35 @@ def write_zip(path, folder, files):
         archive.writestr(f"{folder}/train/", b"")
         for name, content in files.items():
             archive.writestr(f"{folder}/{name}", content)
+
+
+# ── MATLAB ───────────────────────────────────────────────────────────────────────────────────────
+
+BYTES, INT32, UINT32, MATRIX, COMPRESSED = 2, 5, 6, 14, 15
+
+
+def mat_element(kind, content):
+    return struct.pack("<2I", kind, len(content)) + content + b"\0" * (-len(content) % 8)
+
+
+def mat_array(name, array, shape=None):
+    """An array of bytes; `shape` is an element that is written in place of its own."""
+    flags = mat_element(UINT32, struct.pack("<2I", 9, 0))
+    shape = shape or mat_element(INT32, struct.pack(f"<{array.ndim}i", *array.shape))
+    parts = flags, shape, mat_element(1, name.encode()), mat_element(BYTES, array.tobytes("F"))
+    return mat_element(MATRIX, b"".join(parts))
+
+
+def mat(*elements, packed=False):
+    """A file of version 5. Elements are padded, compressed ones are not."""
+
+    def compressed(element):
+        content = zlib.compress(element)
+        return struct.pack("<2I", COMPRESSED, len(content)) + content
+
+    return b"MATLAB 5.0".ljust(124) + b"\x00\x01IM" + b"".join(map(compressed, elements) if packed else elements)
+
+
+def svhn(images, packed=False, seed=0):
+    x, y = pixels(32, 32, 3, images, seed=seed), (np.arange(images) % 10 + 1).astype(np.uint8)[:, None]
+    return mat(mat_array("X", x), mat_array("y", y), packed=packed)

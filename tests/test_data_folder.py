@@ -1,13 +1,14 @@
 """Folders of images, and TinyImageNet: what is handled is said, what cannot be is listed."""
 
 import io
+import os
 
 import numpy as np
 import pytest
 import torch
 from formats import picture, pixels, tinyimagenet, write_files, write_zip
 
-from balent.learning.datasets import all_labelled, load
+from balent.learning.datasets import all_labelled, load, redundant
 
 Image = pytest.importorskip("PIL.Image")
 
@@ -269,6 +270,40 @@ def test_a_folder_without_images_says_so(tmp_path):
         load(str(tmp_path), size=0)
 
 
+def test_folders_whose_names_are_not_utf_8_are_classes(tmp_path):
+    """Defect: UnicodeEncodeError when names were written to the cache."""
+    name = os.fsdecode(b"caf\xe9")
+    write_files(tmp_path, photos(classes=(name, "dog"), part=""))
+    for _ in range(2):  # decoded, and from the cache
+        assert read(tmp_path)[0].names == (name, "dog")
+
+
+def test_points_have_the_names_of_their_files(tmp_path):
+    write_files(tmp_path, photos() | photos(each=2, part="test"))
+    for _ in range(2):
+        data, _ = read(tmp_path)
+        assert data.ids_train.tolist() == [f"train/{name}/{i}.png" for name in ("cat", "dog") for i in range(6)]
+        assert data.ids_test.tolist() == ["test/cat/0.png", "test/cat/1.png", "test/dog/0.png", "test/dog/1.png"]
+    assert redundant(data, 2).ids_train.tolist() == 2 * data.ids_train.tolist()
+
+
+def test_links_to_nowhere_are_unreadable_images(tmp_path):
+    """Defect: they could not be skipped."""
+    write_files(tmp_path, photos(part=""))
+    (tmp_path / "cat" / "lost.png").symlink_to(tmp_path / "nowhere.png")
+    with pytest.raises(ValueError, match=r"1 of 13 images cannot be read: cat/lost\.png \(FileNotFoundError"):
+        read(tmp_path)
+    assert len(read(tmp_path, skip_bad=True)[0].ids_train) == 10
+
+
+def test_a_link_to_a_folder_above_does_not_give_every_image_again(tmp_path):
+    """Defect: up to 40 times, as deep as the system follows links."""
+    write_files(tmp_path, photos(part=""))
+    (tmp_path / "cat" / "up").symlink_to(tmp_path)
+    data, _ = read(tmp_path)
+    assert len(data.y_train) + len(data.y_test) == 12
+
+
 # ── TinyImageNet ─────────────────────────────────────────────────────────────────────────────────
 
 
@@ -287,6 +322,17 @@ def test_tinyimagenet_is_read(tmp_path, packed):
     assert torch.equal(data.x_train[5], stored(files[f"train/{wnids[1]}/images/{wnids[1]}_1.JPEG"]))
     assert torch.equal(data.x_test[3], stored(files["val/images/val_3.JPEG"]))
     assert len(said) == packed  # the archive has a published checksum
+
+
+def test_a_damaged_name_in_the_archive_does_not_lose_its_image(tmp_path):
+    """Defect: one flipped bit in the list of files, and an image of train/ was left out without a word."""
+    path = tmp_path / "tiny-imagenet-200.zip"
+    write_zip(path, "tiny-imagenet-200", tinyimagenet()[0])
+    whole = path.read_bytes()
+    at = whole.rindex(b"train/n00000009/images")
+    path.write_bytes(whole[: at + 5] + b"o" + whole[at + 6 :])
+    with pytest.raises(ValueError, match=r"200\.zip .* has a file 'trainon00000009/images/.*', which the set does not"):
+        load("tinyimagenet", tmp_path)
 
 
 def test_tinyimagenet_in_need_is_named(tmp_path):

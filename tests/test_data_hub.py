@@ -7,6 +7,7 @@ import pytest
 import torch
 from formats import pixels
 
+from balent.learning.data import hub
 from balent.learning.datasets import load
 
 datasets = pytest.importorskip("datasets")
@@ -51,6 +52,16 @@ def test_classes_of_the_test_part_must_occur_in_train(tmp_path):
     datasets.DatasetDict({"train": train, "test": test}).save_to_disk(tmp_path / "d")
     with pytest.raises(ValueError, match="of class 'y' in the test set, which does not occur"):
         read(tmp_path / "d")
+
+
+@pytest.mark.parametrize("number", [2, -2])
+def test_numbers_without_a_class_name_are_refused(tmp_path, number):
+    """Defect: -2 was the last name but one, counted from the end, and 2 of two names an IndexError."""
+    features = datasets.Features({"a": datasets.Value("float32"), "label": datasets.ClassLabel(names=["x", "y"])})
+    part = datasets.Dataset.from_dict({"a": [1.0, 2.0], "label": [0, number]})
+    part.info.features = features  # the library would check it, a damaged file does not
+    with pytest.raises(ValueError, match=rf"labels of column 'label' must be -1\.\.1, but one is {number}"):
+        hub._words(part, "label")
 
 
 def test_unreadable_images_are_listed(tmp_path):

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from formats import picture, write_files
 from pictures import data, images_file, tiny
 from torch import nn
 from torch.testing import assert_close
@@ -219,6 +220,75 @@ def test_random_weights_are_the_same_every_time_and_a_limit_takes_the_first_imag
         invoke("embed", images, *words, "-o", tmp_path / f"{name}.npz")
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
     assert datasets.load(str(tmp_path / "a.npz")).x_train.shape == (5, 256)
+
+
+EMBED = ("--backbone", "random:resnet10", "--image-size", 32)
+
+
+def photos(place, names):
+    pytest.importorskip("PIL")
+    write_files(place, {name: picture((8, 8, 3), seed=i) for i, name in enumerate(names)})
+    return place
+
+
+def test_rows_keep_the_names_of_their_files_when_bad_images_are_skipped(tmp_path):
+    """Defect: --skip-bad shifted all rows after a bad image against a sorted list of files, and nobody could tell."""
+    names = [f"{c}/{i}.png" for c in "ab" for i in range(6)]
+    place = photos(tmp_path / "photos", names)
+    (place / "a/2.png").write_bytes(b"damaged")
+    invoke("embed", place, *EMBED, "--skip-bad", "-o", tmp_path / "f.npz")
+    source, found = datasets.load(str(place), skip_bad=True, say=print), datasets.load(str(tmp_path / "f.npz"))
+    assert sorted([*found.ids_train, *found.ids_test]) == [name for name in names if name != "a/2.png"]
+    for part in ("train", "test"):
+        ids, y = getattr(found, f"ids_{part}").tolist(), getattr(found, f"y_{part}").tolist()
+        assert ids == getattr(source, f"ids_{part}").tolist()
+        assert ["ab"[label] for label in y] == [name[0] for name in ids]
+    with np.load(tmp_path / "f.npz", allow_pickle=False) as file:
+        assert file["ids_train"].dtype.kind == "U"
+
+
+def test_a_limit_takes_the_names_of_the_first_images(tmp_path):
+    place = photos(tmp_path / "photos", [f"{i}.png" for i in range(5)])
+    invoke("embed", place, *EMBED, "--limit", 3, "-o", tmp_path / "f.npz")
+    assert datasets.load(str(tmp_path / "f.npz")).ids_train.tolist() == ["0.png", "1.png", "2.png"]
+
+
+def test_features_of_images_without_labels_are_a_pool_that_an_experiment_refuses(tmp_path):
+    """Defect: the command wrote a file that datasets.load rejected."""
+    place = photos(tmp_path / "photos", [f"{i}.png" for i in range(5)])
+    invoke("embed", place, *EMBED, "-o", tmp_path / "f.npz")
+    found = datasets.load(str(tmp_path / "f.npz"))
+    assert (found.y_train.tolist(), len(found.x_test), found.classes) == ([-1] * 5, 0, 0)
+    with pytest.raises(ValueError, match="needs the label of every point, but 5 of 5 points have none"):
+        datasets.all_labelled(found)
+
+
+def test_files_that_were_renamed_are_not_taken_for_the_same(tmp_path):
+    place = photos(tmp_path / "photos", ["0.png", "1.png"])
+    invoke("embed", place, *EMBED, "-o", tmp_path / "f.npz")
+    (place / "1.png").rename(place / "2.png")
+    assert "with images = " in invoke("embed", place, *EMBED, "-o", tmp_path / "f.npz", code=2).stderr
+
+
+@pytest.mark.parametrize("content", [b"PK\x03\x04 and no more", b"", b"text"])
+def test_a_file_that_is_no_npz_is_not_written_over(tmp_path, images, content):
+    """Defect: what begins as a zip archive and is none ended in a traceback."""
+    (tmp_path / "f.npz").write_bytes(content)
+    said = invoke("embed", images, *EMBED, "-o", tmp_path / "f.npz", code=2)
+    assert "is there already, and is no file of features" in said.stderr
+
+
+def test_names_that_are_not_utf_8_are_kept(tmp_path):
+    """Defect: a file from an old disk in Latin-1 ended in UnicodeEncodeError."""
+    name = os.fsdecode(b"caf\xe9")
+    place = photos(tmp_path / f"{name} photos", [f"{name}/0.png", f"{name}/1.png", "b/0.png"])
+    invoke("embed", place, *EMBED, "-o", tmp_path / f"{name}.npz")
+    found = datasets.load(str(tmp_path / f"{name}.npz"))
+    assert found.ids_train.tolist() == ["b/0.png", f"{name}/0.png", f"{name}/1.png"]
+    (place / name / "1.png").write_bytes(b"damaged")
+    assert (
+        "1 of 3 images cannot be read: caf" in invoke("embed", place, *EMBED, "-o", tmp_path / "g.npz", code=2).stderr
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import time
 
 import numpy as np
 import pytest
+from formats import picture, write_files
 from runs import lines, timeless
 from typer.testing import CliRunner
 
@@ -72,6 +73,40 @@ def test_ones_own_features_are_compared_and_what_is_left_is_taken(tmp_path):
 def test_what_cannot_be_is_one_sentence(tmp_path, words, said):
     assert said in invoke("run", *words, "--out", tmp_path / "runs", code=2).stderr
     assert not (tmp_path / "runs").exists()
+
+
+def unlabelled(tmp_path):
+    pytest.importorskip("PIL")
+    write_files(tmp_path / "photos", {f"{i}.png": picture((8, 8, 3), seed=i) for i in range(4)})
+    return tmp_path / "photos"
+
+
+def test_data_without_labels_are_one_error_before_any_run_starts(tmp_path, monkeypatch):
+    """Defect: one mistake was said 18 times after 26 seconds, and then "other runs are complete"."""
+    monkeypatch.setattr("balent.learning.jobs.side_by_side", lambda *a, **b: pytest.fail("a run was started"))
+    said = invoke("run", "digits", "--data", unlabelled(tmp_path), "--out", tmp_path / "runs", code=2).stderr
+    assert said.count("an experiment needs the label of every point, but 4 of 4 points have none") == 1
+    assert "complete" not in said
+    assert not (tmp_path / "runs").exists()
+
+
+def test_how_many_runs_are_complete_is_counted(tmp_path, monkeypatch):
+    """Defect: when all had failed, "other runs are complete" was said."""
+    failed = ["bald, seed 0: no", "random, seed 0: no"]
+    monkeypatch.setattr("balent.learning.jobs.side_by_side", lambda *a, **b: iter(()))
+    monkeypatch.setattr("balent.screen.watch", lambda *a: failed)
+    words = ("--strategies", "bald,random", "--seeds", 1, "--out", tmp_path / "runs")
+    assert "0 of 2 runs are complete; go on with" in invoke("run", "moons", *words, code=2).stderr
+
+
+def test_data_in_a_folder_whose_name_is_not_utf_8_are_run(tmp_path):
+    """Defect: UnicodeEncodeError when the first record was written."""
+    path = tmp_path / os.fsdecode(b"caf\xe9.npz")
+    x, y = np.random.default_rng(0).random((30, 4), np.float32), np.arange(30) % 2
+    np.savez(path, x_train=x, y_train=y, x_test=x, y_test=y)
+    words = ("--set", "epochs=1", "--set", "draws=2", "--set", "total=20", "--seeds", 1, "--strategies", "random")
+    invoke("run", "features", "--data", path, *words, "--out", tmp_path / "runs")
+    assert [record["spec"]["data"] for record in lines(next((tmp_path / "runs").rglob("records.jsonl")))] == [str(path)]
 
 
 def test_a_directory_that_cannot_be_written_is_one_sentence(tmp_path):

@@ -52,15 +52,28 @@ def run(
             experiment.allowed(spec.directory(runs), spec, resume)
         count = min(jobs or screen.cores(), len(specs))
         try:
+            _check_data({spec.data for spec in specs}, folder, skip_bad)
             news = side_by_side(specs, runs, count, resume=resume, folder=folder, skip_bad=skip_bad)
             errors = screen.watch(news, specs, count, err)
         except KeyboardInterrupt:
             say(f"stopped; all finished rounds are kept. Go on with: {_again()}")
             raise typer.Exit(130) from None
         if errors:
-            raise ValueError("\n".join([*errors, f"other runs are complete; go on with: {_again()}"]))
+            done = f"{len(specs) - len(errors)} of {len(specs)} runs are complete"
+            raise ValueError("\n".join([*dict.fromkeys(errors), f"{done}; go on with: {_again()}"]))
         places = list(dict.fromkeys(runs / spec.name for spec in specs))
         _report(places, html=(places[0] if len(places) == 1 else runs) / "report.html")
+
+
+def _check_data(names: set[str], folder: Path | None, skip_bad: bool) -> None:
+    """Data are read once before any run starts, so that what is wrong with them is said once, not by every run.
+
+    Sets that consist of several files are decoded here, and runs map what was decoded.
+    """
+    from balent.learning.datasets import all_labelled, load
+
+    for name in sorted(names):
+        all_labelled(load(name, folder, skip_bad=skip_bad, say=lambda note: None))  # runs say it
 
 
 def _names(strategies: str | None) -> list[str]:

@@ -8,8 +8,6 @@ position or its name, whatever seed a run has.
 import os
 import re
 import warnings
-import zipfile
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,16 +17,18 @@ from torch import Tensor
 
 from balent import checks
 from balent.kernels.hashing import mixed, uniform
-from balent.learning.data import cifar, idx, svhn, tinyimagenet
+from balent.learning.data import cifar, idx, limits, npz, svhn, tinyimagenet
 from balent.learning.data import folder as folders
 from balent.learning.data.contents import UNLABELLED, Data, all_labelled, image_of, redundant
 from balent.learning.data.files import folder_of
 from balent.learning.data.hub import PREFIX, hub
+from balent.learning.data.labels import shown
 from balent.learning.data.table import READERS, table
 
 __all__ = ["DATASETS", "PUBLISHED", "Data", "all_labelled", "known", "load", "redundant"]
 
 ARRAYS = ("x_train", "y_train", "x_test", "y_test")
+IDS = ("ids_train", "ids_test")  # need not be there
 FEATURES = "-features"  # mnist-features is mnist-features.npz in the folder with data
 TIMES = re.compile(r"(\d+)x(.+)")  # 3xmnist is mnist three times over
 
@@ -56,24 +56,36 @@ def moons(pool: int = 2000, test: int = 2000, noise: float = 0.15) -> Data:
 
 
 def from_file(path: Path) -> Data:
-    """An .npz with x_train, y_train, x_test, y_test; labels are 0..classes-1, or -1 in y_train if not known."""
+    """An .npz with x_train, y_train, x_test, y_test; labels are 0..classes-1, or -1 in y_train if not known.
+
+    The test set may be empty. Arrays ids_train and ids_test, of text, may say what the points are called.
+    """
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
-    try:
-        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-            found = {name: file[name] for name in file.files}
-    except (ValueError, zipfile.BadZipFile, zlib.error, EOFError) as error:
-        raise ValueError(f"{path} cannot be read as an .npz of arrays: {error}") from None
+    found = npz.read(path, (*ARRAYS, *IDS))
     missing = [name for name in ARRAYS if name not in found]
     if missing:
-        raise ValueError(f"{path} must hold {', '.join(ARRAYS)}, but has no {missing[0]}; it has {sorted(found)}")
+        has = shown(sorted(npz.names(path)), 200)
+        raise ValueError(f"{path} must hold {', '.join(ARRAYS)}, but has no {missing[0]}; it has {has}")
     x_train, x_test = (_numbers(path, name, found[name]) for name in ("x_train", "x_test"))
     y_train, y_test = (_labels(path, *of, found[of[0]]) for of in (("y_train", UNLABELLED), ("y_test", 0)))
-    for x, y, part in ((x_train, y_train, "train"), (x_test, y_test, "test")):
-        if len(x) != len(y) or len(x) == 0:
-            raise ValueError(f"{path}: x_{part} has {len(x)} points and y_{part} has {len(y)} labels; they must agree")
+    _check_sizes(path, x_train, y_train, x_test, y_test)
+    ids = [_ids(path, name, found.get(name), len(y)) for name, y in zip(IDS, (y_train, y_test), strict=True)]
     classes = int(torch.cat([y_train, y_test]).max()) + 1
-    return Data(x_train, y_train, x_test, y_test, classes, image_of(x_train))
+    return Data(x_train, y_train, x_test, y_test, classes, image_of(x_train), (), (), *ids)
+
+
+def _check_sizes(path: Path, x_train: Tensor, y_train: Tensor, x_test: Tensor, y_test: Tensor) -> None:
+    for x, y, part in ((x_train, y_train, "train"), (x_test, y_test, "test")):
+        if len(x) != len(y):
+            raise ValueError(f"{path}: x_{part} has {len(x)} points and y_{part} has {len(y)} labels; they must agree")
+    if len(x_train) == 0:
+        raise ValueError(f"{path}: x_train must have points, but is empty")
+    if x_train.shape[1:] != x_test.shape[1:]:
+        raise ValueError(
+            f"{path}: points must have one shape, but those of x_train have {tuple(x_train.shape[1:])} and those of "
+            f"x_test {tuple(x_test.shape[1:])}"
+        )
 
 
 DATASETS: dict[str, Callable[[], Data]] = {"digits": digits, "moons": moons}
@@ -175,7 +187,9 @@ def _numbers(path: Path, name: str, array: np.ndarray) -> Tensor:
         raise ValueError(
             f"{path}: {name} must be numbers with a row for each point, but is {array.dtype} {array.shape}"
         )
-    x = torch.from_numpy(array.astype(np.float32) / (255 if array.dtype == np.uint8 else 1))
+    with np.errstate(over="ignore"):  # too large for 32 bits: infinite, and so refused
+        x = torch.from_numpy(array.astype(np.float32))
+    x = x / 255 if array.dtype == np.uint8 else x
     bad = (~x.flatten(1).isfinite().all(1)).nonzero()
     if len(bad):
         raise ValueError(f"{path}: {name} must be finite, but row {int(bad[0])} is not")
@@ -189,4 +203,17 @@ def _labels(path: Path, name: str, least: int, array: np.ndarray) -> Tensor:
             f"{path}: {name} must be whole numbers 0..classes-1{least_said}, but is {array.dtype} {array.shape}"
             + (f" with {array.min()}" if array.dtype.kind == "i" and array.size else "")
         )
+    if len(array) and array.max() >= limits.CLASSES:
+        raise ValueError(
+            f"{path}: {name} must be whole numbers 0..classes-1 of at most {limits.CLASSES:,} classes, but has "
+            f"{array.max()}; number the classes 0, 1, …"
+        )
     return torch.from_numpy(array.astype(np.int64))
+
+
+def _ids(path: Path, name: str, array: np.ndarray | None, count: int) -> np.ndarray | None:
+    if array is not None and (array.dtype.kind != "U" or array.shape != (count,)):
+        raise ValueError(
+            f"{path}: {name} must be {count} texts, one for each point, but is {array.dtype} {array.shape}"
+        )
+    return array

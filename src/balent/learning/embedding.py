@@ -26,6 +26,7 @@ from jaxtyping import Float
 from torch import nn
 
 from balent.learning import records
+from balent.learning.data import npz
 from balent.learning.datasets import Data
 from balent.learning.learner import agree
 from balent.learning.pool import ahead
@@ -33,6 +34,7 @@ from balent.predictors.inputs import channels_last, fitting
 from balent.predictors.training import placed
 
 PARTS = {"x_train": "y_train", "x_test": "y_test"}
+IDS = {"x_train": "ids_train", "x_test": "ids_test"}
 SECONDS = 10.0  # of work that a kill may cost
 ROWS = 4096  # of features that wait in memory
 PIXELS = 250_000  # of a batch on a CPU
@@ -156,9 +158,9 @@ class Blocks:
         for line in self.done[part]:
             path = self.directory / line["file"]
             try:
-                block = np.load(path, allow_pickle=False)
+                block = npz.mapped(path)
                 intact = zlib.crc32(block.tobytes()) == line["crc32"]
-            except (OSError, ValueError, EOFError):
+            except (OSError, ValueError):
                 intact = False
             if not intact:
                 raise ValueError(f"{path} is damaged or gone; remove {self.directory} and run again")
@@ -184,6 +186,9 @@ def _assemble(path: Path, blocks: Blocks, data: Data, said: dict[str, Any]) -> N
         for part, labels in PARTS.items():
             _write(archive, part, blocks.read(part), len(getattr(data, part)))
             _write(archive, labels, [getattr(data, labels).numpy()], len(getattr(data, labels)))
+            ids = getattr(data, IDS[part])
+            if ids is not None:
+                _write(archive, IDS[part], [ids], len(ids))
         _write(archive, "about", [np.array(json.dumps(said))])
 
 
@@ -201,8 +206,8 @@ def _write(archive: zipfile.ZipFile, name: str, blocks: Iterable[np.ndarray], ro
 def _agree(path: Path, said: dict[str, Any]) -> None:
     """Is this file the one that would be written?"""
     before = None
-    with contextlib.suppress(ValueError, KeyError, OSError), np.load(path, allow_pickle=False) as file:
-        before = json.loads(str(file["about"]))
+    with contextlib.suppress(ValueError, KeyError, OSError):
+        before = json.loads(str(npz.read(path, ["about"])["about"]))
     if before is None:
         raise FileExistsError(f"{path} is there already, and is no file of features; name another, or remove it")
     same(path, before, said)
@@ -224,19 +229,22 @@ def first(data: Data, images: int | None) -> Data:
         return data
     if images < 1:
         raise ValueError(f"at least one image must be taken, but {images} were asked for")
-    return replace(data, **{name: getattr(data, name)[:images] for pair in PARTS.items() for name in pair})
+    names = (*PARTS, *PARTS.values(), *(name for name in IDS.values() if getattr(data, name) is not None))
+    return replace(data, **{name: getattr(data, name)[:images] for name in names})
 
 
 # ── what features depend on ──────────────────────────────────────────────────────────────────────
 
 
 def fingerprint(data: Data) -> str:
-    """Changes when the data do: labels and numbers of images, and a few of the images."""
+    """Changes when the data do: labels, ids and numbers of images, and a few of the images."""
     digest = hashlib.blake2b(digest_size=16)
     for part, labels in PARTS.items():
         images, y = getattr(data, part), getattr(data, labels)
         digest.update(f"{part} {len(images)}".encode())
         digest.update(y.numpy().tobytes())
+        if getattr(data, IDS[part]) is not None:
+            digest.update("\0".join(getattr(data, IDS[part])).encode("utf-8", "surrogatepass"))
         for i in np.linspace(0, len(images) - 1, PROBES).astype(int).tolist() if len(images) else []:
             digest.update(images[i : i + 1].numpy().tobytes())
     return digest.hexdigest()

@@ -44,7 +44,8 @@ def begin(path: Path, record: Record) -> None:
 
 
 def _line(record: Record) -> bytes:
-    return (json.dumps(record, allow_nan=False) + "\n").encode()
+    # Names of files may not be UTF-8: what cannot be encoded is escaped, and \udce9 is JSON.
+    return (json.dumps(record, allow_nan=False, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")
 
 
 def _append(handle: int, line: bytes) -> None:

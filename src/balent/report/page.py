@@ -35,7 +35,7 @@ def write_html(runs: Sequence[Run] | Summary, path: str | Path, title: str = "")
     path = Path(path)
     text = page(runs if isinstance(runs, Summary) else summary(runs), title)
     with whole(path) as partial:
-        partial.write_text(text, encoding="utf-8")
+        partial.write_text(text, encoding="utf-8", errors="backslashreplace")  # names of files may not be UTF-8
 
 
 def page(s: Summary, title: str = "") -> str:

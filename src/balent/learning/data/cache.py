@@ -13,7 +13,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -21,11 +21,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from balent.learning.data import npz
 from balent.learning.data.contents import Data, image_of
 from balent.learning.data.views import Images
 
 VARIABLE = "BALENT_CACHE"
-FORMAT = 1
+FORMAT = 2  # 2: ids of points
 PARTS = ("train", "test")
 
 Block = tuple[np.ndarray, np.ndarray]  # points, labels
@@ -39,6 +40,7 @@ class Part:
     point: tuple[int, ...]
     blocks: Iterable[Block]
     dtype: Any = np.uint8
+    ids: list[str] = field(default_factory=list)  # of the points, if they have any; complete when all blocks are read
 
     @classmethod
     def whole(cls, x: np.ndarray, y: np.ndarray) -> "Part":
@@ -60,8 +62,8 @@ def cached(
 ) -> Data:
     """What `decode` makes of these files (paths, or names below the folder), or what it made of them before."""
     place = _place(folder)
-    kind = f"{name[:40]}-{_digest(str(folder.resolve()), repr(settings), FORMAT)[:8]}"
-    target = place / f"{kind}-{_digest(*_stamps(folder, files))[:16]}"
+    kind = f"{name[:40]}-{_digest(str(folder.resolve()), repr(settings), 1)[:8]}"
+    target = place / f"{kind}-{_digest(FORMAT, *_stamps(folder, files))[:16]}"
     with _alone(place / f"{kind}.lock"):
         found = _read(target)
         if found is None:
@@ -88,7 +90,8 @@ def _place(folder: Path) -> Path:
 def _stamps(folder: Path, files: Sequence[Path | str]) -> Iterator[str]:
     """Strings throughout, since there may be a million of them."""
     for name in files:
-        stat = os.stat(name if isinstance(name, Path) else os.path.join(folder, name))
+        path = name if isinstance(name, Path) else os.path.join(folder, name)
+        stat = os.stat(path, follow_symlinks=os.path.exists(path))  # a link to nowhere is said when it is decoded
         yield f"{name} {stat.st_size} {stat.st_mtime_ns}"
 
 
@@ -114,7 +117,7 @@ def _write(target: Path, decoded: Decoded) -> None:
         for part in PARTS:
             _write_part(partial, part, getattr(decoded, part))
         about = {"names": decoded.names, "notes": [*decoded.notes()]}
-        (partial / "about.json").write_text(json.dumps(about, ensure_ascii=False, indent=1), encoding="utf-8")
+        (partial / "about.json").write_text(json.dumps(about, indent=1), encoding="ascii")  # names may not be UTF-8
         partial.rename(target)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
@@ -137,6 +140,8 @@ def _write_part(place: Path, name: str, part: Part) -> None:
             file.flush()
             os.fsync(file.fileno())
     np.save(place / f"y_{name}.npy", y_all)
+    if part.ids:
+        np.save(place / f"ids_{name}.npy", np.array(part.ids))
 
 
 @contextlib.contextmanager
@@ -160,19 +165,25 @@ def _read(target: Path) -> Data | None:
     """What was kept, mapped; None where there is nothing, or something that was not written whole."""
     if not target.is_dir():
         return None
-    with contextlib.suppress(ValueError, OSError, EOFError):
+    with contextlib.suppress(ValueError, TypeError, KeyError, OSError):
         about = json.loads((target / "about.json").read_text(encoding="utf-8"))
         x_train, x_test = (_points(target / f"x_{part}.npy") for part in PARTS)
-        y_train, y_test = (torch.from_numpy(np.load(target / f"y_{part}.npy", allow_pickle=False)) for part in PARTS)
-        names = tuple(about["names"])
-        return Data(x_train, y_train, x_test, y_test, len(names), image_of(x_train), names, tuple(about["notes"]))
+        y_train, y_test = (torch.from_numpy(npz.mapped(target / f"y_{part}.npy")) for part in PARTS)
+        names, notes = tuple(about["names"]), tuple(about["notes"])
+        ids = (_ids(target / f"ids_{part}.npy") for part in PARTS)
+        if len(x_train) == len(y_train) and len(x_test) == len(y_test):
+            return Data(x_train, y_train, x_test, y_test, len(names), image_of(x_train), names, notes, *ids)
     return None
 
 
 def _points(path: Path) -> Images | Tensor:
     """Bytes are images. Memory that is copied when written to suits torch, and never reaches the file."""
-    array = np.load(path, mmap_mode="c", allow_pickle=False)
+    array = npz.mapped(path)
     return Images(array) if array.dtype == np.uint8 else torch.from_numpy(array)
+
+
+def _ids(path: Path) -> np.ndarray | None:
+    return npz.mapped(path) if path.exists() else None
 
 
 def _forget(place: Path, kind: str, target: Path) -> None:

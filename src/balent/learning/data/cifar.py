@@ -4,16 +4,16 @@ Both are published as pickles and as plain records, in an archive; each is read 
 pickles are read by `pickles`, which runs nothing of them.
 """
 
+import io
 import tarfile
-import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from balent.learning.data import pickles
+from balent.learning.data import limits, pickles
 from balent.learning.data.cache import Decoded, Part, cached
 from balent.learning.data.contents import Data
 from balent.learning.data.files import Known, Source
@@ -78,14 +78,11 @@ class CifarSet:
         return self._decoded(edition, contents, paths, notes)
 
     def _from_archive(self, edition: Edition, path: Path) -> Decoded:
-        contents: dict[str, bytes] = {}
         try:
-            with tarfile.open(path, "r:*") as archive:
-                for member in archive:
-                    file = archive.extractfile(member) if Path(member.name).name in edition.files else None
-                    if file is not None:
-                        contents[Path(member.name).name] = file.read()
-        except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
+            contents = _members(limits.gunzipped(path), edition.files)
+        except MemoryError:
+            raise
+        except Exception as error:  # tarfile raises more than TarError over a damaged header
             raise self.source.damaged(path, error, edition.known) from None
         lost = [name for name in edition.files if name not in contents]
         if lost:
@@ -104,7 +101,7 @@ class CifarSet:
             names = tuple(edition.classes(contents[edition.names]))
             if len(names) != self.count:
                 raise ValueError(f"it should name {self.count} classes, but names {len(names)}")
-        except (ValueError, KeyError) as error:
+        except ValueError as error:
             raise self.source.damaged(paths[edition.names], error, edition.members.get(edition.names)) from None
         return Decoded(
             Part.whole(np.concatenate(x), np.concatenate(y)), Part.whole(*read[edition.test]), names, lambda: notes
@@ -124,16 +121,31 @@ class CifarSet:
         return x, y
 
 
+def _members(content: bytes, names: Collection[str]) -> dict[str, bytes]:
+    """The files of a tar archive that have these names. Links are none, and a size below 0 would lead back."""
+    found = {}
+    with tarfile.open(fileobj=io.BytesIO(content), mode="r:") as archive:
+        for member in archive:
+            if not 0 <= member.size <= len(content):
+                raise ValueError(
+                    f"{member.name[:80]!r} should have {member.size:,} bytes, but all have {len(content):,}"
+                )
+            file = archive.extractfile(member) if member.isreg() and Path(member.name).name in names else None
+            if file is not None:
+                found[Path(member.name).name] = file.read()
+    return found
+
+
 def _pickled(key: str) -> Callable[[bytes], Batch]:
     def batch(content: bytes) -> Batch:
         found = pickles.read(content)
         data, labels = found.get("data"), found.get(key)
         if not isinstance(data, np.ndarray) or not isinstance(labels, list):
-            raise ValueError(f"it should hold 'data' and {key!r}, but holds {', '.join(map(repr, found))}")
+            raise ValueError(f"it should hold 'data' and {key!r}, but holds {', '.join(map(repr, found))[:200]}")
         if data.ndim != 2 or data.shape[1] != PIXELS:
             raise ValueError(f"images should be rows of {PIXELS} bytes, but the array is {list(data.shape)}")
-        if not all(type(label) is int for label in labels):
-            raise ValueError("labels should be whole numbers, but at least one is not")
+        if not all(type(label) is int and abs(label) < 2**63 for label in labels):
+            raise ValueError("labels should be whole numbers of 64 bits, but at least one is not")
         return data.reshape(-1, 3, 32, 32), np.array(labels, np.int64)
 
     return batch
@@ -157,7 +169,13 @@ def _lines(content: bytes) -> list[str]:
 
 
 def _listed(key: str) -> Callable[[bytes], Sequence[str]]:
-    return lambda content: pickles.read(content)[key]
+    def names(content: bytes) -> Sequence[str]:
+        found = pickles.read(content).get(key)
+        if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
+            raise ValueError(f"it should hold {key!r}, a list of names, but does not")
+        return found
+
+    return names
 
 
 CIFAR10 = CifarSet(

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+import numpy as np
 from torch import Tensor
 
 from balent.learning.data.views import Images, Points, Repeated
@@ -21,6 +22,8 @@ class Data:
     image: tuple[int, int, int] | None = None  # channels, height, width, where points are images in [0, 1]
     names: tuple[str, ...] = ()  # of the classes, where they have any
     notes: tuple[str, ...] = ()  # what a person should know of how it was read
+    ids_train: np.ndarray | None = None  # [points] of str: what the source calls them, as in files of a folder
+    ids_test: np.ndarray | None = None
 
 
 def redundant(data: Data, times: int) -> Data:
@@ -33,7 +36,8 @@ def redundant(data: Data, times: int) -> Data:
         return data
     x = data.x_train
     again = Repeated(x.source, times * x.times) if isinstance(x, Repeated) else Repeated(x, times)
-    return replace(data, x_train=again, y_train=data.y_train.repeat(times))
+    ids = None if data.ids_train is None else np.tile(data.ids_train, times)
+    return replace(data, x_train=again, y_train=data.y_train.repeat(times), ids_train=ids)
 
 
 def all_labelled(data: Data) -> Data:

@@ -67,15 +67,22 @@ def _described(known: Known) -> str:
     return f"md5 {known.md5}" + (f", {known.size:,} bytes" if known.size is not None else "")
 
 
-def below(place: Path, prefix: str = "") -> Iterator[str]:
-    """Paths of all files below a folder, with slashes; hidden ones, like the cache, are left out."""
+def below(place: Path, prefix: str = "", above: frozenset[tuple[int, int]] = frozenset()) -> Iterator[str]:
+    """Paths of all files below a folder, with slashes; hidden ones, like the cache, are left out.
+
+    A link to a folder above is not followed: it would give every file again, 40 times.
+    """
+    stat = os.stat(place / prefix)
+    here = (stat.st_dev, stat.st_ino)
+    if here in above:
+        return
     with os.scandir(place / prefix) as entries:
         for entry in entries:
             name = f"{prefix}{entry.name}"
             if entry.name.startswith("."):
                 continue
             if entry.is_dir():
-                yield from below(place, f"{name}/")
+                yield from below(place, f"{name}/", above | {here})
             else:
                 yield name
 

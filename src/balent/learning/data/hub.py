@@ -92,7 +92,13 @@ def _words(part: Any, label: str) -> list[labels.Label]:
     """Labels as the data set names them; it writes -1 where there is none."""
     names = getattr(part.features[label], "names", None)
     values = part.with_format(None)[label][:]
-    return [None if value in (None, -1) else names[value] if names else value for value in values]
+    if names is None:
+        return [None if value == -1 else value for value in values]
+    known: dict[int | None, str | None] = {None: None, -1: None, **dict(enumerate(names))}
+    wrong = [value for value in values if value not in known]
+    if wrong:
+        raise ValueError(f"labels of column {label!r} must be -1..{len(names) - 1}, but one is {wrong[0]!r}")
+    return [known[value] for value in values]
 
 
 def _pictures(part: Any, column: str) -> Iterator[Picture]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from balent.learning.data import limits
 from balent.learning.data.cache import Decoded, Part, cached
 from balent.learning.data.contents import Data
 from balent.learning.data.files import Known, Source, md5
@@ -39,6 +40,11 @@ class IdxSet:
         notes: list[str] = []
         arrays = {stem: self._array(stem, path, notes) for stem, path in paths.items()}
         train, test = (self._part(paths, arrays, prefix) for prefix in ("train", "t10k"))
+        if train.point != test.point:
+            raise ValueError(
+                f"images of the pool and of the test set must have one size, but those of {paths['train-images']} are "
+                f"{list(train.point[1:])} and those of {paths['t10k-images']} are {list(test.point[1:])}"
+            )
         return Decoded(train, test, self.names, lambda: notes)
 
     def _array(self, stem: str, path: Path, notes: list[str]) -> np.ndarray:
@@ -55,7 +61,7 @@ class IdxSet:
     def _parsed(self, stem: str, path: Path) -> tuple[np.ndarray, bytes]:
         packed = path.suffix == ".gz"
         try:
-            content = gzip.decompress(path.read_bytes()) if packed else path.read_bytes()
+            content = limits.gunzipped(path) if packed else path.read_bytes()
             return parse(content, _axes(stem)), content
         except (EOFError, gzip.BadGzipFile, zlib.error, ValueError) as error:
             raise self.source.damaged(path, error, self.packed[stem] if packed else self._plain(stem)) from None
@@ -72,7 +78,9 @@ class IdxSet:
     def _part(self, paths: dict[str, Path], arrays: dict[str, np.ndarray], prefix: str) -> Part:
         x, y = arrays[f"{prefix}-images"], arrays[f"{prefix}-labels"]
         if len(x) != len(y):
-            raise ValueError(f"{paths[f'{prefix}-images']} has {len(x)} images, but there are {len(y)} labels for them")
+            raise ValueError(
+                f"{paths[f'{prefix}-images']} has {len(x)} images, but {paths[f'{prefix}-labels']} has {len(y)} labels"
+            )
         if len(y) and y.max() >= len(self.names):
             where = int(y.argmax())
             raise ValueError(

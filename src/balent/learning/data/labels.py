@@ -5,18 +5,24 @@ the alphabet. A test set has no class of its own: nothing could be learnt about 
 """
 
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Any
 
 import numpy as np
 
+from balent.learning.data import limits
 from balent.learning.data.contents import UNLABELLED
 
 HELD_OUT = 5  # one in so many tests
 TRAIN, TEST, VALIDATION = ("train", "training", "pool"), ("test", "testing"), ("val", "valid", "validation")
 PARTS = TRAIN + TEST + VALIDATION  # names of folders and words in tables; validation tests where there is no test part
 
-Label = str | int | float | None
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(nan|inf|infinity)", re.ASCII | re.IGNORECASE)
+
+Label = str | int | float | np.integer | np.floating | None
 Where = Callable[[int], str]  # where the i-th label stands, for people
 
 
@@ -27,38 +33,61 @@ def as_words(labels: Iterable[Label], where: Where) -> list[str | None]:
     (['cat', 'dog', None], ['1', '2', None])
     """
     words = [_word(label, i, where) for i, label in enumerate(labels)]
-    numbers = [i for i, word in enumerate(words) if word is not None and _is_number(word)]
-    if not numbers:
-        return words
+    numbers = [i for i, word in enumerate(words) if word is not None and NUMBER.fullmatch(word)]
+    return _whole_numbers(words, numbers[0], where) if numbers else words
+
+
+def _whole_numbers(words: list[str | None], first: int, where: Where) -> list[str | None]:
+    """Each number written one way, so that 1, 1.0 and 01 are one class."""
+    found: list[str | None] = []
     for i, word in enumerate(words):
-        if word is not None and not _is_number(word):
-            first = numbers[0]
+        if word is not None and not NUMBER.fullmatch(word):
             raise ValueError(
-                f"labels must be whole numbers or class names, not both, but {where(i)} has {word!r} and "
-                f"{where(first)} has {words[first]!r}"
+                f"labels must be whole numbers or class names, not both, but {where(i)} has {shown(word)} and "
+                f"{where(first)} has {shown(words[first])}"
             )
-        if word is not None and not (float(word).is_integer() and float(word) >= 0):
+        found.append(None if word is None else _whole(word))
+        if word is not None and found[-1] is None:
             raise ValueError(
-                f"labels must be whole numbers 0, 1, … or class names, but {where(i)} has {word!r}; leave it empty "
-                "where nobody has said yet"
+                f"labels must be whole numbers 0, 1, … of up to {limits.DIGITS} digits or class names, but {where(i)} "
+                f"has {shown(word)}; leave it empty where nobody has said yet"
             )
-    return [None if word is None else str(int(float(word))) for word in words]
+    return found
+
+
+def _whole(word: str) -> str | None:
+    """A number that is whole and not negative, else None. Exactly: as floats, numbers from 2⁵³ on are merged."""
+    try:
+        number = Decimal(word)
+    except InvalidOperation:  # an exponent of twenty digits
+        return None
+    if not number.is_finite() or number.adjusted() >= limits.DIGITS or number < 0:
+        return None
+    return str(int(number)) if number == number.to_integral_value() else None
 
 
 def _word(label: Label, i: int, where: Where) -> str | None:
     if label is None or label != label:  # NaN, as tables write nothing
         return None
     if isinstance(label, bool) or not isinstance(label, str | int | float | np.integer | np.floating):
-        raise ValueError(f"labels must be whole numbers or class names, but {where(i)} has {label!r}")
+        raise ValueError(f"labels must be whole numbers or class names, but {where(i)} has {shown(label)}")
+    if isinstance(label, float | np.floating) and np.isfinite(label) and abs(float(label)) >= _exact(label):
+        raise ValueError(
+            f"{where(i)} has the label {label} as a floating-point number, and numbers of that size are rounded; save "
+            "labels as whole numbers or text"
+        )
     return str(label).strip() or None
 
 
-def _is_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
+def _exact(label: float | np.floating) -> int:
+    """Below this number, each whole number has a floating-point number of its own: 2⁵³ for 64 bits."""
+    return 2 ** (int(np.finfo(type(label)).nmant) + 1)
+
+
+def shown(value: Any, most: int = 80) -> str:
+    """A value in an error message: not all of it, if it is long."""
+    text = repr(value)
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 @dataclass(frozen=True)
@@ -96,7 +125,8 @@ def settled(
 def class_names(words: Iterable[str | None]) -> tuple[str, ...]:
     """The different labels, in order."""
     found = {word for word in words if word is not None}
-    return tuple(sorted(found, key=int) if all(word.isdecimal() for word in found) else sorted(found))
+    numbers = all(word.isascii() and word.isdecimal() for word in found)
+    return tuple(sorted(found, key=lambda word: (int(word), word)) if numbers else sorted(found))
 
 
 def _check_tests(words: Sequence[str | None], tests: np.ndarray, learnt: tuple[str, ...], where: Where) -> None:
@@ -106,10 +136,10 @@ def _check_tests(words: Sequence[str | None], tests: np.ndarray, learnt: tuple[s
         if words[i] is None:
             raise ValueError(f"a test set needs labels, but {where(i)} has none; move it to the training part")
         if words[i] not in classes:
-            shown = ", ".join(learnt[:10]) + (", …" if len(learnt) > 10 else "")
+            there = ", ".join(learnt[:10]) + (", …" if len(learnt) > 10 else "")
             raise ValueError(
-                f"{where(i)} is of class {words[i]!r} in the test set, which does not occur in the training part; "
-                f"classes there are {shown or 'none'}"
+                f"{where(i)} is of class {shown(words[i])} in the test set, which does not occur in the training part; "
+                f"classes there are {there or 'none'}"
             )
 
 
@@ -118,12 +148,12 @@ def parts(words: Sequence[str], where: Where) -> np.ndarray:
     said = [word.strip().lower() for word in words]
     for i, word in enumerate(said):
         if word not in PARTS:
-            raise ValueError(f"a split is train or test, but {where(i)} has {words[i]!r}")
+            raise ValueError(f"a split is train or test, but {where(i)} has {shown(words[i])}")
     has_test = any(word in TEST for word in said)
     for i, word in enumerate(said):
         if word in VALIDATION and has_test:
             raise ValueError(
-                f"a split is train or test, but {where(i)} has {words[i]!r} beside test; leave those rows out"
+                f"a split is train or test, but {where(i)} has {shown(words[i])} beside test; leave those rows out"
             )
     return np.array([word not in TRAIN for word in said], bool)
 

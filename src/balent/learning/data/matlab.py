@@ -11,11 +11,14 @@ from pathlib import Path
 
 import numpy as np
 
+from balent.learning.data import limits
+
 HEADER = 128
 MATRIX, COMPRESSED = 14, 15
 NUMBERS = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}
 NUMERIC = range(6, 16)  # classes of arrays that hold real numbers
 COMPLEX = 0x800
+MOST_AXES = 32  # SVHN has 4
 
 
 def arrays(path: Path, names: Collection[str]) -> dict[str, np.ndarray]:
@@ -25,12 +28,9 @@ def arrays(path: Path, names: Collection[str]) -> dict[str, np.ndarray]:
             raise ValueError(f"a MATLAB file is longer than its header of {HEADER} bytes")
         content = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     order = _byte_order(bytes(content[:HEADER]))
-    found = {}
-    for kind, body in _elements(content[HEADER:], order):
-        inside = _elements(_opened(body, order), order) if kind == COMPRESSED else [(kind, body)]
-        for inner, matrix in inside:
-            if inner == MATRIX:
-                found.update(_matrix(matrix, order, names))
+    found: dict[str, np.ndarray] = {}
+    for matrix in _matrices(content[HEADER:], order):
+        found.update(_matrix(matrix, order, names))
     missing = [name for name in names if name not in found]
     if missing:
         raise ValueError(f"it has no array {missing[0]!r} of numbers")
@@ -44,6 +44,19 @@ def _byte_order(header: bytes) -> str:
     if header[126:128] not in orders:
         raise ValueError("it does not begin as a MATLAB file of version 5")
     return orders[header[126:128]]
+
+
+def _matrices(content: memoryview, order: str) -> Iterator[memoryview]:
+    """The contents of all arrays, compressed or not; together they are as large as a file of this size may be."""
+    unpacked = 0
+    for number, (kind, body) in enumerate(_elements(content, order)):
+        if number >= limits.ELEMENTS:
+            raise ValueError(f"it has more than {limits.ELEMENTS:,} elements, and two arrays were published")
+        if kind == COMPRESSED:
+            body = _opened(body, order, limits.most(len(content)) - unpacked)
+            unpacked += len(body)
+        if kind in (MATRIX, COMPRESSED):
+            yield body
 
 
 def _elements(content: memoryview, order: str) -> Iterator[tuple[int, memoryview]]:
@@ -66,26 +79,27 @@ def _elements(content: memoryview, order: str) -> Iterator[tuple[int, memoryview
         at = start + size + (0 if kind == COMPRESSED else -size % 8)
 
 
-def _opened(body: memoryview, order: str) -> memoryview:
-    """What was compressed, and never more than it says it is."""
+def _opened(body: memoryview, order: str, most: int) -> memoryview:
+    """The contents of the array that was compressed: as many bytes as it says, and no more than allowed."""
     stream = zlib.decompressobj()
     try:
-        tag = stream.decompress(body, 8)
-        size = int(np.frombuffer(tag, f"{order}u4")[1])
-        rest = stream.decompress(stream.unconsumed_tail, size) if size else b""
+        kind, size = (int(word) for word in np.frombuffer(stream.decompress(body, 8), f"{order}u4"))
+        if kind != MATRIX or size > most:
+            raise ValueError(f"it should be an array of at most {most:,} bytes, but is of type {kind} with {size:,}")
+        content = stream.decompress(stream.unconsumed_tail, size) if size else b""
         stream.decompress(stream.unconsumed_tail, 1)  # to the end, where the checksum is compared
-    except (zlib.error, IndexError, ValueError) as error:
+    except (zlib.error, ValueError) as error:
         raise ValueError(f"a compressed array cannot be opened: {error}") from None
-    if not stream.eof:
+    if not stream.eof or len(content) < size:
         raise ValueError("a compressed array ends early, or goes on for longer than it says")
-    return memoryview(tag + rest)
+    return memoryview(content)
 
 
 def _matrix(body: memoryview, order: str, names: Collection[str]) -> dict[str, np.ndarray]:
     parts = _elements(body, order)
     try:
-        flags = int(_numbers(*next(parts), order)[0])
-        shape = [int(size) for size in _numbers(*next(parts), order)]
+        flags = _whole_numbers(*next(parts), order)[0]
+        shape = _whole_numbers(*next(parts), order)
         name = bytes(next(parts)[1]).decode("ascii")
         if name not in names:
             return {}
@@ -94,9 +108,18 @@ def _matrix(body: memoryview, order: str, names: Collection[str]) -> dict[str, n
         values = _numbers(*next(parts), order)
     except (StopIteration, IndexError, UnicodeDecodeError):
         raise ValueError("an array ends early") from None
-    if min(shape) < 0 or len(values) != np.prod(shape, dtype=object):
+    if min(shape, default=-1) < 0 or len(values) != np.prod(shape, dtype=object):
         raise ValueError(f"array {name!r} should have shape {shape}, but has {len(values):,} numbers")
     return {name: values.reshape(shape[::-1]).T}  # MATLAB's first axis runs fastest
+
+
+def _whole_numbers(kind: int, body: memoryview, order: str) -> list[int]:
+    numbers = _numbers(kind, body, order)
+    if numbers.dtype.kind == "f":
+        raise ValueError("the shape of an array is written in floating-point numbers")
+    if len(numbers) > MOST_AXES:
+        raise ValueError(f"an array has {len(numbers):,} axes, but at most {MOST_AXES} are read")
+    return [int(number) for number in numbers]
 
 
 def _numbers(kind: int, body: memoryview, order: str) -> np.ndarray:

@@ -7,6 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import BufferedIOBase
 from types import ModuleType
@@ -14,12 +15,14 @@ from typing import Any
 
 import numpy as np
 
+from balent.learning.data import limits
 from balent.learning.data.cache import Block, Decoded, Part
 from balent.learning.data.labels import Settled
 
 TOGETHER = 256  # files read before their images are handed on
 LARGEST = 224  # pixels a side, where no size is asked for: what backbones take
 LISTED = 20  # unreadable files named in a note; an error names them all
+FORMATS = ("JPEG", "MPO", "PNG", "BMP", "GIF", "TIFF", "WEBP", "PPM", "JPEG2000", "AVIF")  # others may run programs
 GREY = ("1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L")
 DEEP = ("I", "I;16", "I;16B", "I;16L")  # 16 bits
 TRANSPARENT = ("RGBA", "LA", "PA", "La", "RGBa")
@@ -74,11 +77,11 @@ def decoded(found: Sequence[Picture], known: Settled, size: int | None, skip_bad
     tally = Tally(len(found), skip_bad)
     shape = survey(found, size, tally)
 
-    def part(chosen: np.ndarray) -> Part:
-        some = [found[i] for i in np.flatnonzero(chosen).tolist()]
-        return Part(len(some), shape, blocks(some, known.y[chosen], shape, tally))
+    def chosen(which: np.ndarray) -> Part:
+        some = [found[i] for i in np.flatnonzero(which).tolist()]
+        return part(some, [picture.name for picture in some], known.y[which], shape, tally)
 
-    train, test = part(~known.tests), part(known.tests)
+    train, test = chosen(~known.tests), chosen(known.tests)
     return Decoded(train, test, known.names, lambda: [*known.notes, *tally.notes()])
 
 
@@ -97,14 +100,23 @@ def survey(pictures: Sequence[Picture], size: int | None, tally: Tally) -> Shape
     return channels, side, side
 
 
-def blocks(pictures: Sequence[Picture], labels: np.ndarray, shape: Shape, tally: Tally) -> Iterator[Block]:
-    """Images and labels, a block at a time, without those that cannot be read."""
+def part(pictures: Sequence[Picture], ids: Sequence[str], labels: np.ndarray, shape: Shape, tally: Tally) -> Part:
+    """Pictures that keep their labels and ids when some of them cannot be read."""
+    kept: list[str] = []
+    return Part(len(pictures), shape, blocks(pictures, ids, labels, shape, tally, kept), ids=kept)
+
+
+def blocks(
+    pictures: Sequence[Picture], ids: Sequence[str], labels: np.ndarray, shape: Shape, tally: Tally, said: list[str]
+) -> Iterator[Block]:
+    """Images and labels, a block at a time, without those that cannot be read; `said` gets the ids of the others."""
     for start in range(0, len(pictures), TOGETHER):
         some = pictures[start : start + TOGETHER]
         found = _side_by_side(lambda picture: _decoded(picture, shape), some, tally)
         kept = [i for i, image in enumerate(found) if image is not None]
         for i in kept:
             tally.done.update(found[i][1])
+        said += [ids[start + i] for i in kept]
         if kept:
             yield np.stack([found[i][0] for i in kept]), labels[start : start + TOGETHER][kept]
 
@@ -124,9 +136,24 @@ def _side_by_side(work: Callable[[Picture], Any], pictures: Sequence[Picture], t
         return list(workers.map(attempt, pictures))
 
 
+@contextmanager
+def _opened(picture: Picture) -> Iterator[Any]:
+    """Only its header is read here: a few bytes of PNG may be gigabytes of pixels."""
+    image = pillow()
+    image.init()
+    with picture.open() as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(0)
+        with image.open(file, formats=[name for name in FORMATS if name in image.OPEN]) as found:
+            width, height = found.size
+            if width * height > max(limits.PIXELS, limits.RATIO * size):
+                raise ValueError(f"{width:,} × {height:,} pixels are too many for {size:,} bytes")
+            yield found
+
+
 def _head(picture: Picture) -> tuple[str, tuple[int, int]]:
     """Mode, and width and height as they are when the image is upright; nothing is decoded."""
-    with picture.open() as file, pillow().open(file) as image:
+    with _opened(picture) as image:
         width, height = image.size
         sideways = image.getexif().get(0x0112, 1) >= 5  # the orientations with width and height exchanged
         mode = "RGB" if image.mode == "P" else image.mode
@@ -138,7 +165,7 @@ def _decoded(picture: Picture, shape: Shape) -> tuple[np.ndarray, list[str]]:
 
     done: list[str] = []
     channels, height, width = shape
-    with picture.open() as file, pillow().open(file) as opened:
+    with _opened(picture) as opened:
         opened.draft("L" if channels == 1 else "RGB", (2 * width, 2 * height))  # JPEG: no more pixels than are of use
         image = _plain(ImageOps.exif_transpose(opened), channels, done)
         if image.size != (width, height):

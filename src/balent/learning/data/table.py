@@ -5,16 +5,17 @@ other column is a feature and must be a number in every row.
 """
 
 import csv
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from balent.learning.data import labels
+from balent.learning.data import labels, limits
 from balent.learning.data.cache import Decoded, Part, cached
 from balent.learning.data.contents import Data
-from balent.learning.data.labels import Settled
+from balent.learning.data.labels import Settled, shown
 from balent.reading import arrow
 
 LABEL, SPLIT = ("label", "class", "target", "y"), ("split", "part")
@@ -52,7 +53,8 @@ def arrays(x: np.ndarray, known: Settled) -> Decoded:
 
 
 def _list(column: Sequence[Any] | np.ndarray) -> list[Any]:
-    return column.tolist() if isinstance(column, np.ndarray) else list(column)
+    """Whole numbers as Python's own; floating-point numbers keep their type, which says how exact they are."""
+    return column.tolist() if isinstance(column, np.ndarray) and column.dtype.kind in "iu" else list(column)
 
 
 def _row(path: Path, i: int) -> str:
@@ -60,24 +62,27 @@ def _row(path: Path, i: int) -> str:
 
 
 def _numbers(path: Path, name: str, column: Sequence[Any] | np.ndarray) -> np.ndarray:
-    """A column of features. The first cell that is no finite number is named."""
-    try:
-        numbers = np.asarray(column).astype(np.float32)
-        bad = np.flatnonzero(~np.isfinite(numbers))
-    except (ValueError, TypeError):
-        bad = np.array([i for i, cell in enumerate(column) if not _is_number(cell)])
+    """A column of features. The first cell that is no finite number is named.
+
+    Cells are read one by one: an array of text would take the longest of them times their number.
+    """
+    with np.errstate(over="ignore"):  # too large for 32 bits: infinite, and so refused
+        numbers = (column if isinstance(column, np.ndarray) else np.array([_number(cell) for cell in column])).astype(
+            np.float32
+        )
+    bad = np.flatnonzero(~np.isfinite(numbers))
     if len(bad):
-        where = int(bad[0])
-        raise ValueError(f"{_row(path, where)} must have a number in column {name!r}, but has {column[where]!r}")
+        cell = column[int(bad[0])]
+        raise ValueError(f"{_row(path, int(bad[0]))} must have a number in column {shown(name)}, but has {shown(cell)}")
     return numbers
 
 
-def _is_number(cell: Any) -> bool:
+def _number(cell: Any) -> float:
+    """NaN for what is none; 1_0 is one for Python only."""
     try:
-        float(cell)
-    except (ValueError, TypeError):
-        return False
-    return True
+        return math.nan if isinstance(cell, str) and "_" in cell else float(cell)
+    except (ValueError, TypeError, OverflowError):
+        return math.nan
 
 
 def _csv(path: Path) -> Columns:
@@ -97,20 +102,52 @@ def _csv(path: Path) -> Columns:
 
 
 def _parquet(path: Path) -> Columns:
-    invalid, parquet = arrow()
+    _, parquet = arrow()
     try:
-        found = parquet.read_table(path)
-    except (invalid, OSError) as error:
-        raise ValueError(f"{path} cannot be read as parquet: {error}") from None
-    return {name: _values(found[name]) for name in found.column_names}
+        with parquet.ParquetFile(path) as file:
+            schema, about = file.schema_arrow, file.metadata
+            _check_columns(schema)
+            asked = 8 * about.num_rows * about.num_columns
+            limits.check(asked, path.stat().st_size, "save it as an .npz with numpy.savez, which does not compress")
+        with parquet.ParquetFile(path, read_dictionary=[field.name for field in schema if _is_text(field)]) as file:
+            found = file.read()
+            found.validate(full=True)
+        return {name: _values(found[name]) for name in found.column_names}
+    except MemoryError:
+        raise
+    except Exception as error:  # pyarrow has a dozen kinds for damaged files
+        raise ValueError(f"{path} cannot be read as parquet: {str(error)[:200]}") from None
+
+
+def _check_columns(schema: Any) -> None:
+    from pyarrow import types
+
+    nested = [field.name for field in schema if types.is_nested(field.type)]
+    if nested:
+        raise ValueError(f"column {shown(nested[0])} holds lists or the like; save one number or word in each cell")
+    if len(set(schema.names)) != len(schema.names):
+        raise ValueError(f"two columns have one name: {', '.join(schema.names)[:200]}")
+
+
+def _is_text(field: Any) -> bool:
+    from pyarrow import types
+
+    return any(test(field.type) for test in (types.is_string, types.is_large_string, types.is_binary))
 
 
 def _values(column: Any) -> Sequence[Any] | np.ndarray:
-    """Numbers as an array: a list of Python's would take several times the memory."""
+    """Numbers as an array: a list of Python's would take several times the memory. Equal words are one object."""
     from pyarrow import types
 
+    if types.is_dictionary(column.type):
+        return [word for chunk in column.chunks for word in _words(chunk)]
     number = types.is_integer(column.type) or types.is_floating(column.type)
     return column.to_numpy() if number and column.null_count == 0 else column.to_pylist()
+
+
+def _words(chunk: Any) -> Iterator[Any]:
+    words = chunk.dictionary.to_pylist()
+    return (None if i is None else words[i] for i in chunk.indices.to_pylist())
 
 
 READERS: dict[str, Callable[[Path], Columns]] = {".csv": _csv, ".parquet": _parquet}

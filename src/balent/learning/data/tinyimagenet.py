@@ -5,18 +5,20 @@ the order of their WordNet ids, and named by them.
 """
 
 import io
+import re
 import zipfile
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 import numpy as np
 
+from balent.learning.data import limits
 from balent.learning.data.cache import Decoded, Part, cached
 from balent.learning.data.contents import Data
 from balent.learning.data.files import Known, Source, below
-from balent.learning.data.pictures import Picture, Tally, blocks
+from balent.learning.data.labels import shown
+from balent.learning.data.pictures import Picture, Tally, part
 
 SOURCE = Source(
     "tinyimagenet",
@@ -27,6 +29,10 @@ ARCHIVE, FOLDER = "tiny-imagenet-200.zip", "tiny-imagenet-200"
 KNOWN = Known("90528d7ca1a48142e341f4ef8d21d0de", 248_100_043)
 SHAPE = (3, 64, 64)
 ANNOTATIONS = "val/val_annotations.txt"
+FILES = re.compile(
+    r"train/[^/]+/([^/]+_boxes\.txt|images/[^/]+\.JPEG)|val/(val_annotations\.txt|images/[^/]+\.JPEG)"
+    r"|test/images/[^/]+\.JPEG|wnids\.txt|words\.txt"
+)
 
 
 @dataclass(frozen=True)
@@ -57,12 +63,24 @@ def tinyimagenet(folder: Path) -> Data:
 def _from_archive(path: Path) -> Decoded:
     try:
         archive = zipfile.ZipFile(path)
-        paths = {PurePosixPath(*PurePosixPath(name).parts[1:]).as_posix(): name for name in archive.namelist()}
-        names = sorted(name for name in paths if name.startswith(("train/", "val/")) and not paths[name].endswith("/"))
-        tree = Tree(path, names, lambda name: archive.read(paths[name]))
-        return decoded(tree, SOURCE.checked(path, KNOWN))
-    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        paths = _paths(archive.namelist())
+        names = sorted(name for name in paths if name.startswith(("train/", "val/")))
+        limits.check(sum(archive.getinfo(paths[name]).file_size for name in names), path.stat().st_size)
+    except Exception as error:  # zipfile raises a dozen kinds over a damaged archive
+        if isinstance(error, MemoryError) or getattr(error, "filename", None):  # no memory, no permission
+            raise
         raise SOURCE.damaged(path, error, KNOWN) from None
+    return decoded(Tree(path, names, lambda name: archive.read(paths[name])), SOURCE.checked(path, KNOWN))
+
+
+def _paths(names: list[str]) -> dict[str, str]:
+    """Files of an archive by their paths below its folder. One with a damaged name would be left out without a word."""
+    files = [name for name in names if not name.endswith("/") and not PurePosixPath(name).name.startswith(".")]
+    paths = {PurePosixPath(*PurePosixPath(name).parts[1:]).as_posix(): name for name in files}
+    strange = [name for name in paths if not FILES.fullmatch(name)]
+    if strange:
+        raise ValueError(f"it has a file {shown(strange[0])}, which the set does not have")
+    return paths
 
 
 def decoded(tree: Tree, notes: list[str]) -> Decoded:
@@ -83,8 +101,7 @@ def decoded(tree: Tree, notes: list[str]) -> Decoded:
 
 
 def _part(tree: Tree, files: list[str], labels: list[int], tally: Tally) -> Part:
-    pictures = [tree.picture(name) for name in files]
-    return Part(len(files), SHAPE, blocks(pictures, np.array(labels, np.int64), SHAPE, tally))
+    return part([tree.picture(name) for name in files], files, np.array(labels, np.int64), SHAPE, tally)
 
 
 def _annotated(tree: Tree, names: tuple[str, ...]) -> tuple[list[str], list[str]]:
@@ -92,10 +109,17 @@ def _annotated(tree: Tree, names: tuple[str, ...]) -> tuple[list[str], list[str]
     files = set(tree.files)
     if ANNOTATIONS not in files:
         raise SOURCE.damaged(tree.where, f"it has no {ANNOTATIONS}")
-    rows = [line.split("\t") for line in tree.read(ANNOTATIONS).decode("ascii", "replace").splitlines() if line]
+    try:
+        lines = tree.read(ANNOTATIONS).decode("ascii", "replace").splitlines()
+    except Exception as error:  # as above
+        raise SOURCE.damaged(tree.where, f"{ANNOTATIONS} cannot be read: {type(error).__name__}: {error}") from None
+    rows = [line.split("\t") for line in lines if line]
     for number, row in enumerate(rows, 1):
         if len(row) < 2 or f"val/images/{row[0]}" not in files:
-            raise SOURCE.damaged(tree.where, f"line {number} of {ANNOTATIONS} names no image of val/images: {row[0]!r}")
+            raise SOURCE.damaged(
+                tree.where, f"line {number} of {ANNOTATIONS} names no image of val/images: {shown(row[0])}"
+            )
         if row[1] not in names:
-            raise SOURCE.damaged(tree.where, f"class {row[1]!r} of {row[0]} does not occur in train")
+            why = f"class {shown(row[1])} of {row[0]} does not occur in train (line {number} of {ANNOTATIONS})"
+            raise SOURCE.damaged(tree.where, why)
     return [f"val/images/{row[0]}" for row in rows], [row[1] for row in rows]
