@@ -12,7 +12,8 @@ from torch import nn
 from torch.testing import assert_close
 
 from balent import MCDropout
-from balent.predictors.dropout import KINDS, Masked, controlled, masked, survey
+from balent.predictors.calls import Calls, Masked, Place, survey
+from balent.predictors.dropout import KINDS, controlled, masked
 from balent.predictors.inputs import logits_of
 from balent.predictors.masks import Masks
 from balent.predictors.network import Network
@@ -258,8 +259,9 @@ def test_alpha_dropout_keeps_mean_and_variance(p):
     assert abs(float(out.var()) - 1) < 4.9 * (fourth / x.numel()) ** 0.5
 
 
-def handler(masks, points, axes=(0,), positions=None):
-    return Masked(masks.part(0, 1), list(axes), points, positions)
+def handler(masks, points, place=(0, 1), positions=None):
+    calls = Calls(numbers={("d", 0): 0}, places={("d", 0): Place(*place)})
+    return Masked(masks.part(0, 1), calls, lambda: "d", points, positions)
 
 
 def test_shared_masks_of_elements_and_channels_by_hand():
@@ -274,14 +276,15 @@ def test_points_may_be_on_any_axis_and_have_several_rows():
     x, positions = normal(POINTS, 3, 4), torch.tensor([9, 8, 7, 3, 1])
     masks = Masks(4, 1, per_point=True)
     expected = handler(masks, POINTS, positions=positions)("dropout", x, 0.5, True)
-    second = handler(masks, POINTS, (1,), positions)("dropout", x.transpose(0, 1), 0.5, True)
-    rows = handler(masks, POINTS, positions=positions)("dropout", x.reshape(-1, 4), 0.5, True)
+    second = handler(masks, POINTS, (1, 1), positions)("dropout", x.transpose(0, 1), 0.5, True)
+    rows = handler(masks, POINTS, (0, 3), positions)("dropout", x.reshape(-1, 4), 0.5, True)
     assert torch.equal(second.transpose(0, 1), expected)
     assert torch.equal(rows.view_as(x), expected)
 
 
 def test_calls_that_are_off_pass_and_take_no_layer():
     x, drop = normal(POINTS, 6), handler(Masks(4, 1), POINTS)
+    drop.calls.off = {("dropout", 0.5)}
     assert drop("dropout", x, 0.5, False) is x
     assert drop("dropout", x, 0.0, True) is x
     assert_close(drop("dropout", x, 0.5, True), x * Masks(4, 1).kept(0, 6, 0.5).double() / 0.5)
@@ -290,7 +293,7 @@ def test_calls_that_are_off_pass_and_take_no_layer():
 # ── the survey ───────────────────────────────────────────────────────────────────────────────────
 
 
-class Calls(nn.Module):
+class Everything(nn.Module):
     def __init__(self):
         super().__init__()
         self.first, self.last, self.drop = nn.Linear(4, 6), nn.Linear(6, 3), nn.Dropout(0.1)
@@ -303,17 +306,17 @@ class Calls(nn.Module):
 
 
 def test_the_survey_tells_who_drops_what():
-    training, _ = survey(seeded(Calls), logits_of, normal(2, 4, dtype=torch.float32), True)
-    evaluation, others = survey(seeded(Calls), logits_of, normal(2, 4, dtype=torch.float32), False)
-    assert [(c.p, c.owner, c.on) for c in training] == [
+    training = survey(seeded(Everything), logits_of, normal(2, 4, dtype=torch.float32), True)
+    evaluation = survey(seeded(Everything), logits_of, normal(2, 4, dtype=torch.float32), False)
+    assert [(c.p, c.owner, c.on) for c in training.calls] == [
         (0.2, "", True),
         (0.3, "", True),
         (0.1, "drop", True),
         (0.4, "", False),
     ]
-    assert [c.on for c in evaluation] == [False, True, False, False]
-    assert {c.shape for c in training} == {(2, 6)}
-    assert others == []
+    assert [c.on for c in evaluation.calls] == [False, True, False, False]
+    assert {c.shape for c in training.calls} == {(2, 6)}
+    assert evaluation.random == []
 
 
 # ── the caller's module ──────────────────────────────────────────────────────────────────────────
@@ -321,7 +324,7 @@ def test_the_survey_tells_who_drops_what():
 
 def test_sampling_leaves_no_trace_on_a_module_with_everything():
     """Flags of each part, buffers of batch norm, gradients, hooks, forward functions."""
-    model = seeded(Calls)
+    model = seeded(Everything)
     model.train()
     model.drop.eval()
     model.first.weight.requires_grad_(False)
@@ -342,7 +345,7 @@ def test_sampling_leaves_no_trace_on_a_module_with_everything():
 
 def test_batch_norm_is_in_eval_mode_even_where_its_owner_is_training():
     """Else a point would depend on its neighbours."""
-    sampled = MCDropout(seeded(Calls).train()).sample(4, seed=0)
+    sampled = MCDropout(seeded(Everything).train()).sample(4, seed=0)
     x = normal(6, 4, dtype=torch.float32)
     assert_close(sampled(x)[:2], sampled(x[:2]))
 

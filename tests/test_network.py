@@ -57,7 +57,7 @@ def test_the_fast_way_gives_what_the_plain_way_gives(name, per_point):
     close(quick(x, masks, POSITIONS), expected)
     assert expected.shape[:2] == (masks.n, POINTS)
     assert quick.plan.startswith(NETWORKS[name][2])
-    assert plain.plan == "plainly: the whole network runs once for each draw, as asked"
+    assert plain.plan == "plainly: the whole network runs once for each draw (as asked)"
 
 
 @pytest.mark.parametrize("name", ["features of the paper", "three stages", "padding", "a residual connection"])

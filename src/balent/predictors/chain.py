@@ -114,6 +114,11 @@ class Chain:
         """Is its first linear map a convolution?"""
         return isinstance(self.stages[0].linear, nn.Conv2d)
 
+    @property
+    def last_alone(self) -> bool:
+        """Is it a dropout and the last linear layer, and nothing else?"""
+        return len(self.stages) == 1 and isinstance(self.stages[0].linear, nn.Linear)
+
     def __call__(self, hidden: Tensor, masks: Masks, positions: Indices | None) -> Tensor:
         """Logits [draws, batch, classes]."""
         if self.convolves:

@@ -2,53 +2,32 @@
 
 All kinds of dropout end in a function of torch.nn.functional: nn.Dropout and its siblings, attention,
 models of other libraries, and calls by hand. Within `controlled(...)` those functions ask a handler
-(of this thread) instead of the random number generator. `survey` runs a copy of a module and reports
-which calls there are, who makes them, and what else is random.
+(of this thread) instead of the random number generator.
 """
 
-import copy
+import inspect
 import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache, wraps
 from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
-
-from balent.predictors.inputs import copied
-from balent.predictors.masks import Masks
-from balent.types import Indices
+from torch import Tensor
 
 ELEMENTS = ("dropout", "alpha_dropout")  # every number has a mask of its own
 CHANNELS = ("dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout")  # every channel
+UNBATCHED = {"dropout1d": 2, "dropout3d": 4}  # up to so many axes, the first one is that of channels
 ATTENTION = "scaled_dot_product_attention"
 KINDS = (*ELEMENTS, *CHANNELS, ATTENTION)
-RANDOM = ("rand", "randn", "rand_like", "randn_like", "randint", "randint_like", "randperm", "bernoulli", "normal",
-          "multinomial", "poisson", "uniform", "exponential", "random", "geometric", "cauchy",
-          "gumbel_softmax")  # fmt: skip
-UNSEEN = (*ELEMENTS, *CHANNELS, "feature_dropout", "native_dropout")  # when called past torch.nn.functional
 
 _local = threading.local()  # the handler of each thread
 _lock = threading.Lock()
 _users = 0  # of the switches, in all threads
 _original = {name: getattr(F, name) for name in KINDS}  # as they were when the first switch came
 _fastpath = True
-
-
-@dataclass(frozen=True)
-class Call:
-    """One call of a dropout function: what kind, how likely, switched on or not, by which module, on what shape."""
-
-    kind: str
-    p: float
-    on: bool
-    owner: str
-    shape: tuple[int, ...]
-
 
 Handler = Callable[[str, Tensor, float, bool], Tensor]
 
@@ -86,12 +65,15 @@ def _install(functions: dict[str, Callable[..., Tensor]], fastpath: bool) -> Non
 
 
 def _switched(kind: str) -> Callable[..., Tensor]:
+    default: bool = inspect.signature(_original[kind]).parameters["training"].default  # False for alpha dropout
+
     @wraps(_original[kind])
-    def function(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    def function(input: Tensor, p: float = 0.5, training: bool = default, inplace: bool = False) -> Tensor:
         handler = getattr(_local, "handler", None)
         if handler is None:
             return _original[kind](input, p, training, inplace)
-        return handler(kind, input, p, training)
+        out = handler(kind, input, p, training)
+        return input.copy_(out) if inplace and out is not input else out
 
     return function
 
@@ -147,73 +129,13 @@ def masked(kind: str, x: Tensor, p: float, kept: Tensor) -> Tensor:
     return (x * kept + low * (1 - kept)) * scale - scale * p * low
 
 
-@dataclass
-class Masked:
-    """A handler: the masks of one draw, layer after layer, for the points of a batch.
+def mask_sizes(kind: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of the mask that torch makes for an input of this shape: 1 along the axes that share a mask.
 
-    axes[k] is where the k-th call has the points; calls that are switched off pass.
+    Channels are on the second axis, except where torch takes the input for one point without an axis of points:
+    Dropout1d of two axes and Dropout3d of four drop along the first axis.
     """
-
-    masks: Masks
-    axes: list[int]
-    points: int
-    positions: Indices | None = None
-    layer: int = 0
-
-    def __call__(self, kind: str, x: Tensor, p: float, on: bool) -> Tensor:
-        if not on or p == 0:
-            return x
-        axis, layer = self.axes[self.layer], self.layer
-        self.layer += 1
-        first = x.movedim(axis, 0)
-        shape = (self.points, first.shape[0] // self.points, *first.shape[1:])  # several rows a point: heads
-        units = shape[1] * (math.prod(shape[2:]) if kind in ELEMENTS else shape[2])
-        kept = self.masks.kept(layer, units, p, self.positions)[0].to(x.device, x.dtype)
-        ones = (1,) * (0 if kind in ELEMENTS else len(shape) - 3)
-        kept = kept.view(-1, *(shape[1:] if kind in ELEMENTS else (*shape[1:3], *ones)))
-        return masked(kind, first.reshape(shape), p, kept).reshape(first.shape).movedim(0, axis)
-
-
-@torch.no_grad()
-def survey(
-    module: nn.Module, call: Callable[[nn.Module, Any], Any], batch: Any, training: bool | None = None
-) -> tuple[list[Call], list[str]]:
-    """The dropout calls of a forward pass in this mode (None: as the module is), and what else is random in it."""
-    probe = copy.deepcopy(module)
-    if training is not None:
-        probe.train(training)
-        for part in probe.modules():
-            if isinstance(part, nn.modules.batchnorm._NormBase):
-                part.eval()
-    stack, found, others = _watched(probe), list[Call](), list[str]()
-
-    def record(kind: str, x: Tensor, p: float, on: bool) -> Tensor:
-        found.append(Call(kind, p, on and p > 0, stack[-1] if stack else "", tuple(x.shape)))
-        return x
-
-    with torch.random.fork_rng(devices=[]), controlled(record), _Randomness(others):
-        call(probe, copied(batch))
-    return found, others
-
-
-def _watched(module: nn.Module) -> list[str]:
-    """A stack of the names of the modules whose forward is running."""
-    stack: list[str] = []
-    for name, part in module.named_modules():
-        part.register_forward_pre_hook(lambda *_, name=name: stack.append(name))
-        part.register_forward_hook(lambda *_: (stack.pop(), None)[1])
-    return stack
-
-
-class _Randomness(torch.overrides.TorchFunctionMode):
-    """Notes calls of random functions that are no dropout."""
-
-    def __init__(self, found: list[str]) -> None:
-        super().__init__()
-        self.found = found
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name = getattr(func, "__name__", "")
-        if name.rstrip("_") in (*RANDOM, *UNSEEN):
-            self.found.append(f"torch.{name}")
-        return func(*args, **(kwargs or {}))
+    if kind in ELEMENTS:
+        return shape
+    own = 1 if kind in UNBATCHED and len(shape) <= UNBATCHED[kind] else 2
+    return (*shape[:own], *(1 for _ in shape[own:]))

@@ -125,10 +125,15 @@ def layout(model: Callable[[Any], Any], batch: Batch) -> Callable[[Any], Any]:
 def arranged(model: nn.Module, call: Callable[[Any], Any], batch: Batch) -> Callable[[Any], Any]:
     """The layout of images for a copy of a model that is ours; its convolutions follow."""
     laid_out = layout(call, batch)
+    arrange(model, laid_out)
+    return laid_out
+
+
+def arrange(model: nn.Module, laid_out: Callable[[Any], Any]) -> None:
+    """Lay out the weights of convolutions as the images are."""
     for part in model.modules():
         if isinstance(part, nn.Conv2d) and laid_out is channels_last:
             part.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    return laid_out
 
 
 def as_it_is(batch: Any) -> Any:

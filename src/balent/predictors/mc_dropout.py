@@ -20,7 +20,7 @@ from balent.predictors.functions import as_tensor
 from balent.predictors.inputs import Batch
 from balent.predictors.last_layer import Features, features_of
 from balent.predictors.masks import Masks
-from balent.predictors.network import Network
+from balent.predictors.network import Known, Network
 from balent.predictors.training import Progress, Trained, Training
 from balent.types import Draws, Indices
 
@@ -50,6 +50,7 @@ class MCDropout:
             checks.lookup(dict(model.named_modules()), features, "layer")
         self.model, self.probabilities, self.fast, self.features = model, probabilities, fast, features
         self.trained = Trained("model", model, Training(**training))
+        self._known: Known | None = None  # of the network that was sampled last: its plan serves for other weights
 
     def fit(self, labelled: Any, *, generator: Generator, progress: Progress | None = None) -> None:
         """Train on all that is labelled, from the initial weights (or from the last ones: warm_start)."""
@@ -76,7 +77,11 @@ class MCDropout:
         "matched", stratified and with each logit's mean and variance over draws made exact (last-layer dropout).
         """
         _check(n, masks, design)
-        network, features = Network(self.model, fast=self.fast), features_of(self.model, self.features)
+        network, features = (
+            Network(self.model, fast=self.fast, known=self._known),
+            features_of(self.model, self.features),
+        )
+        self._known = network.known
         if n == "analytic":
             return Analytic(network, features)
         drawn = Masks(seed, int(n), masks == "per-point", "independent" if design == "independent" else "stratified")
