@@ -11,11 +11,12 @@ from pathlib import Path
 import mpmath as mp
 import torch
 
-from balent import beta, kernels
-from balent.measures import MEASURES
+from balent import kernels
+from balent.maths import beta
+from balent.maths.measures import MEASURES
 
 sys.path.append(str(Path(__file__).parent.parent / "tests"))
-import reference
+from reference import definitions as reference
 
 EXPONENTS = range(-18, 17)
 MANTISSAS = (1.0, 3.7)

@@ -26,16 +26,16 @@ import torch
 from torch import Generator, Tensor
 
 from balent import Diverse, Learner, MCDropout, TopK
-from balent.learning.datasets import Data, load
-from balent.measures import balentacq
+from balent.data.sources import Data, load
+from balent.geometry.distances import Embedded, Points, nearest, squared
+from balent.geometry.embedded import of_labelled
+from balent.geometry.k_centre import Cover
+from balent.geometry.k_means_pp import seeds
+from balent.geometry.rows import Rows
+from balent.maths.measures import balentacq
 from balent.paper.experiments import mlp
 from balent.strategies import strategy
-from balent.strategies.cover import Cover
-from balent.strategies.distances import Embedded, Points, nearest, squared
 from balent.strategies.diverse import typical
-from balent.strategies.embedding import of_labelled
-from balent.strategies.rows import Rows
-from balent.strategies.seeding import seeds
 from balent.strategies.shortlist import shortlist
 from balent.types import Picks, Strategy
 

@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 import torch
 
-from balent.learning.embedding import together
-from balent.paper.catalogue import backbone
 from balent.predictors.augment import Views
 from balent.predictors.training import channels_last
+from balent.vision.catalogue import backbone
+from balent.vision.embedding import together
 
 BACKBONE, SIDES, BATCHES, IMAGES = "efficientnet-lite0", (96, 224), (4, 16, 64), 128
 VIEWS = ((128, 32, 32), (192, 64, 64), (32, 32, 224))  # images, side, side of the views

@@ -159,7 +159,7 @@ def information(p: Tensor) -> Tensor:
 
 
 def core_log() -> None:
-    from balent.learning.datasets import load
+    from balent.data.sources import load
 
     data = load("digits")
     x, y = torch.as_tensor(data.x_train), torch.as_tensor(data.y_train)

@@ -17,7 +17,8 @@ DRAWS, CLASSES = 100, 10
 MEASURE = """
 import re, sys, time
 from pathlib import Path
-from balent import ranking, reading
+from balent.acquisition import ranking
+from balent.data import probabilities as reading
 def highest():  # kB; of this program alone, not of the one that started it
     return int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
 bare = highest()

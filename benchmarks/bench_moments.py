@@ -18,8 +18,8 @@ import torch
 from torch import Tensor
 
 from balent import kernels
-from balent.draws import Draws
-from balent.measures import MEASURES
+from balent.acquisition.draws import Draws
+from balent.maths.measures import MEASURES
 from balent.strategies.blocks import blocks
 
 CLASSES = (10, 100, 1000)

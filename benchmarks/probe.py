@@ -5,7 +5,7 @@ import sys
 import torch
 from torch.nn.functional import cross_entropy
 
-from balent.learning.datasets import load
+from balent.data.sources import load
 
 DECAY, STEPS = 1e-3, 200  # of the weights; of LBFGS
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import typer
 
-from balent.cli import app
+from balent.apps.cli import app
 
 PAGE = Path(__file__).with_name("cli.md")
 SECTION = re.compile(r"^## balent (\S+)\n.*?(?=^## |\Z)", re.M | re.S)

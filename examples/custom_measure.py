@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 import balent
-from balent.measures import bald, variation_ratio
+from balent.maths.measures import bald, variation_ratio
 
 
 def runner_up(m: balent.Moments) -> torch.Tensor:

@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 import torch
+from helpers.examples import logits, normal, probabilities
 
 import balent
 from balent import Moments, checks
-from examples import logits, normal, probabilities
 
 NAN, INF = math.nan, math.inf
 
@@ -119,7 +119,7 @@ def test_logits_given_as_probabilities_suggest_what_to_do(kernel):
     ],
 )
 def test_the_position_is_that_in_the_whole_pool_even_in_blocks(asked, options, monkeypatch):
-    monkeypatch.setattr("balent.draws.BLOCK", 7 * 4 * 3)
+    monkeypatch.setattr("balent.acquisition.draws.BLOCK", 7 * 4 * 3)
     p = probabilities(50, 4, 3)
     p[37, 3, 1] = NAN
     with pytest.raises(ValueError, match=r"class 1 is NaN.*\(at point 37, draw 3\)"):

@@ -18,8 +18,9 @@ import typer
 from typer.testing import CliRunner
 
 import balent
-from balent import MEASURES, STRATEGIES, cli, kernels
-from balent.learning.datasets import DATASETS
+from balent import MEASURES, STRATEGIES, kernels
+from balent.apps import cli
+from balent.data.sources import DATASETS
 
 ROOT = Path(__file__).parent.parent
 SOURCES = Path(balent.__file__).parent

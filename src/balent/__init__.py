@@ -7,22 +7,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from balent.draws import Draws as Draws
-    from balent.learning.acquire import acquire as acquire
-    from balent.learning.experiment import Experiment as Experiment
-    from balent.learning.experiment import run as run
-    from balent.learning.learner import Learner as Learner
-    from balent.measures import MEASURES as MEASURES
-    from balent.measures import dirichlet_bald as dirichlet_bald
-    from balent.moments import Moments as Moments
+    from balent.acquisition.acquire import acquire as acquire
+    from balent.acquisition.draws import Draws as Draws
+    from balent.acquisition.score import score as score
+    from balent.acquisition.score import select as select
+    from balent.loop.learner import Learner as Learner
+    from balent.maths.measures import MEASURES as MEASURES
+    from balent.maths.measures import dirichlet_bald as dirichlet_bald
+    from balent.maths.moments import Moments as Moments
     from balent.predictors import PREDICTORS as PREDICTORS
     from balent.predictors import Ensemble as Ensemble
     from balent.predictors import GaussianProcess as GaussianProcess
     from balent.predictors import LastLayerLaplace as LastLayerLaplace
     from balent.predictors import MCDropout as MCDropout
     from balent.predictors import VariationalDropout as VariationalDropout
-    from balent.scoring import score as score
-    from balent.scoring import select as select
+    from balent.simulation.experiment import Experiment as Experiment
+    from balent.simulation.experiment import run as run
     from balent.strategies import STRATEGIES as STRATEGIES
     from balent.strategies import Badge as Badge
     from balent.strategies import BatchBALD as BatchBALD
@@ -44,16 +44,16 @@ _HOME = {
     "CoreMSE": "balent.strategies",
     "CoreSet": "balent.strategies",
     "Diverse": "balent.strategies",
-    "Draws": "balent.draws",
+    "Draws": "balent.acquisition.draws",
     "Ensemble": "balent.predictors",
-    "Experiment": "balent.learning.experiment",
+    "Experiment": "balent.simulation.experiment",
     "GaussianProcess": "balent.predictors",
     "Jitter": "balent.strategies",
     "LastLayerLaplace": "balent.predictors",
-    "Learner": "balent.learning.learner",
+    "Learner": "balent.loop.learner",
     "MCDropout": "balent.predictors",
-    "MEASURES": "balent.measures",
-    "Moments": "balent.moments",
+    "MEASURES": "balent.maths.measures",
+    "Moments": "balent.maths.moments",
     "PREDICTORS": "balent.predictors",
     "Picks": "balent.types",
     "Power": "balent.strategies",
@@ -62,11 +62,11 @@ _HOME = {
     "TopK": "balent.strategies",
     "Uniform": "balent.strategies",
     "VariationalDropout": "balent.predictors",
-    "acquire": "balent.learning.acquire",
-    "dirichlet_bald": "balent.measures",
-    "run": "balent.learning.experiment",
-    "score": "balent.scoring",
-    "select": "balent.scoring",
+    "acquire": "balent.acquisition.acquire",
+    "dirichlet_bald": "balent.maths.measures",
+    "run": "balent.simulation.experiment",
+    "score": "balent.acquisition.score",
+    "select": "balent.acquisition.score",
 }
 
 __version__ = "0.1.0"

@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from torch import Generator, Tensor
 
 if TYPE_CHECKING:
-    from balent.moments import Moments
+    from balent.maths.moments import Moments
 
 # pool: points that wait for a label | draws: functions drawn from the posterior | classes
 Draws = Float[Tensor, "pool draws classes"]  # p(y = c | x, w_k): sums to 1 over classes

@@ -5,18 +5,19 @@ from functools import partial
 
 import pytest
 import torch
+from helpers.examples import EDGES, draws, f64, logits, probabilities
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Generator
 from torch.testing import assert_close
 
 import balent
-from balent import MEASURES, STRATEGIES, Draws, Moments, measures
-from balent.facts import Facts, declares, facts
-from balent.ranking import Job
-from balent.reading import Source
+from balent import MEASURES, STRATEGIES, Draws, Moments
+from balent.acquisition.ranking import Job
+from balent.data.probabilities import Source
+from balent.maths import measures
+from balent.maths.facts import Facts, declares, facts
 from balent.strategies.power import log_key
-from examples import EDGES, draws, f64, logits, probabilities
 
 # The random measure is no function of the draws: it obeys shape, dtype and range, and nothing else.
 FUNCTIONS = {name: f for name, f in MEASURES.items() if name != "random"}

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 import torch
-from labelled import blobs, generator, network
+from helpers.labelled import blobs, generator, network
 from torch import nn
 from torch.testing import assert_close
 

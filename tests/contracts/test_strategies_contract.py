@@ -6,12 +6,12 @@ import pickle
 import numpy as np
 import pytest
 import torch
+from helpers.examples import normal, probabilities
 from torch import Generator
 
 from balent import STRATEGIES, Draws, acquire
 from balent.strategies import PREFIXES, strategy
 from balent.types import Strategy
-from examples import normal, probabilities
 
 NAMES = [*STRATEGIES, *(f"{prefix}:{measure}" for prefix in PREFIXES for measure in ("bald", "balentacq"))]
 every = pytest.mark.parametrize("name", NAMES)

@@ -5,9 +5,9 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from disk import room_up_to
+from helpers.disk import room_up_to
 
-from balent.learning import records
+from balent.loop import journal as records
 
 
 def run(tries: int, seed: int) -> dict[str, Counter]:

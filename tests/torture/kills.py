@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
-from labelled import blobs, network
-from runs import IMAGES, finish, timeless
+from helpers.labelled import blobs, network
+from helpers.runs import IMAGES, finish, timeless
 from torch import nn
 
 from balent import Learner

@@ -22,8 +22,9 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from balent import loading, ranking, reading
-from balent.cells import write as write_csv
+from balent.acquisition import loading, ranking
+from balent.data import probabilities as reading
+from balent.data.cells import write as write_csv
 
 CLEAR = (ValueError, TypeError, OSError)  # what the command line puts into words
 NUMBERS = (b"0", b"9", b"-1", b"999999999999", b"1e9", b"True", b"()", b"'", b"\x1b", b"=")

@@ -34,7 +34,18 @@ from threading import Thread
 from typing import Any
 
 import numpy as np
-from formats import STEMS, cifar10_binary, cifar10_python, idx, mat, mat_array, picture, pixels, svhn, tinyimagenet
+from helpers.formats import (
+    STEMS,
+    cifar10_binary,
+    cifar10_python,
+    idx,
+    mat,
+    mat_array,
+    picture,
+    pixels,
+    svhn,
+    tinyimagenet,
+)
 
 MEMORY = 1 << 30  # bytes beyond what the process has when it starts to read
 SECONDS = 60.0  # per file; the first waits for imports on a busy machine
@@ -183,7 +194,7 @@ class Reader:
         return packed
 
     def load(self, folder: Path) -> Any:
-        from balent.learning import datasets
+        from balent.data import sources as datasets
 
         own = self.name.startswith("./")
         return datasets.load(str(folder / self.name) if own else self.name, folder, say=lambda note: None)

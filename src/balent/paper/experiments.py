@@ -15,10 +15,10 @@ from typing import Any
 from torch import nn
 
 from balent import checks
-from balent.learning import datasets
-from balent.learning.datasets import Data
-from balent.learning.experiment import Experiment, changed
+from balent.data import sources as datasets
+from balent.data.sources import Data
 from balent.paper.networks import BNN, CNNBNN, VariationalDropoutClassifier, backbone_with_head, bayesian_head
+from balent.simulation.experiment import Experiment, changed
 
 HERE = "balent.paper.experiments"
 

@@ -6,9 +6,9 @@ both, which is what the fast paths use. Every last layer has no bias.
 
 from torch import Tensor, nn
 
-from balent.paper.backbones import Weights
-from balent.paper.catalogue import backbone, made
 from balent.predictors.variational_dropout import VariationalLinear
+from balent.vision.backbones import Weights
+from balent.vision.catalogue import backbone, made
 
 
 def bayesian_head(features: int, classes: int, p: float = 0.2) -> nn.Sequential:

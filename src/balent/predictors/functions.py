@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from balent.moments import Moments
+from balent.maths.moments import Moments
 from balent.types import Draws, Indices
 
 Logits = Float[Tensor, "pool draws classes"]

@@ -14,13 +14,13 @@ from jaxtyping import Float
 from torch import Generator, Tensor, nn
 
 from balent import checks
-from balent.moments import Moments
-from balent.predictors.analytic import Analytic, matched
+from balent.maths.moments import Moments
+from balent.predictors.dropout.analytic import Analytic, matched
+from balent.predictors.dropout.masks import Masks
+from balent.predictors.dropout.network import Known, Network
 from balent.predictors.functions import as_tensor
 from balent.predictors.inputs import Batch
 from balent.predictors.last_layer import Features, features_of
-from balent.predictors.masks import Masks
-from balent.predictors.network import Known, Network
 from balent.predictors.training import Progress, Trained, Training
 from balent.types import Draws, Indices
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from balent.learning.records import whole
+from balent.loop.journal import whole
 from balent.report import tables
 from balent.report.beside import Beside
 from balent.report.curves import Curve

@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from balent import cells
+from balent.data import cells
 from balent.report import sentence
 from balent.report.compare import Comparison
 from balent.report.curves import spread

@@ -8,7 +8,7 @@ from inspect import signature
 from typing import Any
 
 from balent import checks
-from balent.measures import MEASURES, bald
+from balent.maths.measures import MEASURES, bald
 from balent.strategies.badge import Badge
 from balent.strategies.batch_bald import BatchBALD
 from balent.strategies.core_mse import CoreLog, CoreMSE

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from torch import Generator
 
-from balent.moments import Moments
-from balent.strategies.embedding import MEMORY, embedded
-from balent.strategies.rows import Storage
-from balent.strategies.seeding import seeds
+from balent.geometry.embedded import MEMORY, embedded
+from balent.geometry.k_means_pp import seeds
+from balent.geometry.rows import Storage
+from balent.maths.moments import Moments
 from balent.types import Batches, ByClass, Picks, Pool, Sampled
 
 

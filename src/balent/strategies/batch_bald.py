@@ -20,7 +20,7 @@ import torch
 from torch import Generator, Tensor
 
 from balent import checks
-from balent.measures import bald
+from balent.maths.measures import bald
 from balent.strategies import joint
 from balent.strategies.blocks import blocks
 from balent.strategies.configurations import Configurations

@@ -6,10 +6,10 @@ from typing import Any
 import torch
 from torch import Generator
 
-from balent.strategies.cover import Cover
-from balent.strategies.distances import Embedded, Points
-from balent.strategies.embedding import MEMORY, embedded, of_labelled
-from balent.strategies.rows import Storage
+from balent.geometry.distances import Embedded, Points
+from balent.geometry.embedded import MEMORY, embedded, of_labelled
+from balent.geometry.k_centre import Cover
+from balent.geometry.rows import Storage
 from balent.types import Batches, Picks, Pool, Sampled
 
 

@@ -13,11 +13,11 @@ import torch
 from jaxtyping import Bool
 from torch import Generator, Tensor
 
-from balent.measures import ranked
-from balent.strategies.distances import Points, squared
-from balent.strategies.embedding import of_labelled
-from balent.strategies.facility import STORED, Facilities
-from balent.strategies.rows import CHUNK
+from balent.geometry.distances import Points, squared
+from balent.geometry.embedded import of_labelled
+from balent.geometry.facility_location import STORED, Facilities
+from balent.geometry.rows import CHUNK
+from balent.maths.measures import ranked
 from balent.strategies.shortlist import shortlist
 from balent.types import Batches, Indices, Measure, Picks, Pool, Sampled
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from torch import Generator
 
 from balent import checks
-from balent.facts import facts
-from balent.measures import zero_first
+from balent.maths.error import groups_of, merged, noise
+from balent.maths.facts import facts
+from balent.maths.measures import zero_first
 from balent.strategies.blocks import blocks, length
-from balent.strategies.error import groups_of, merged, noise
 from balent.strategies.top_k import Best
 from balent.types import Batches, Measure, Picks, Pool, Sampled
 

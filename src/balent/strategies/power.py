@@ -10,8 +10,8 @@ import torch
 from torch import Generator, Tensor
 
 from balent import checks
-from balent.facts import facts
-from balent.measures import ranked
+from balent.maths.facts import facts
+from balent.maths.measures import ranked
 from balent.strategies.blocks import blocks, length
 from balent.strategies.top_k import Best
 from balent.types import Batches, Measure, Picks, Pool, Sampled
@@ -45,7 +45,7 @@ def log_key(measure: Measure, scores: Tensor) -> Tensor:
     if (scores < 0).any():
         raise ValueError(
             f"a power needs scores that are not negative, but the measure gives {float(scores.min()):.6g}; "
-            "use its top k, make it positive (exp keeps the order), or declare a log_key (balent.facts.declares)"
+            "use its top k, make it positive (exp keeps the order), or declare a log_key (balent.maths.facts.declares)"
         )
     return scores.log()
 

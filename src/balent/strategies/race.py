@@ -16,9 +16,9 @@ import torch
 from torch import Generator, Tensor
 
 from balent import checks
-from balent.facts import facts
-from balent.measures import zero_first
-from balent.moments import Moments
+from balent.maths.facts import facts
+from balent.maths.measures import zero_first
+from balent.maths.moments import Moments
 from balent.strategies.blocks import blocks, length
 from balent.strategies.top_k import Best
 from balent.types import Measure, Picks, Pool, Sampled

@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 
 from balent import checks
+from balent.geometry.distances import Points
+from balent.geometry.embedded import LARGEST, features
+from balent.geometry.rows import CHUNK
 from balent.strategies.blocks import blocks, length
-from balent.strategies.distances import Points
-from balent.strategies.embedding import LARGEST, features
 from balent.strategies.joint import points_at
-from balent.strategies.rows import CHUNK
 from balent.strategies.top_k import Best
 from balent.types import Batches, Indices, Measure, Pool, Sampled, Scores
 

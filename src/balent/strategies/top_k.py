@@ -6,7 +6,7 @@ import torch
 from torch import Generator, Tensor
 
 from balent import checks
-from balent.measures import ranked
+from balent.maths.measures import ranked
 from balent.strategies.blocks import blocks, length
 from balent.types import Batches, Measure, Picks, Pool, Sampled
 

@@ -10,10 +10,10 @@ from typing import Any
 
 from torch import Tensor
 
-from balent import measures
-from balent.learning import datasets
-from balent.learning.start import balanced
-from balent.moments import Moments
+from balent.data import sources as datasets
+from balent.loop.start import balanced
+from balent.maths import measures
+from balent.maths.moments import Moments
 from balent.paper.networks import BNN
 from balent.paper.studies import drawing
 from balent.paper.studies.moons import lattice, scored

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from balent.learning.acquire import acquire
+from balent.acquisition.acquire import acquire
 from balent.paper.networks import ResNetClassifier
 from balent.paper.studies import drawing
 from balent.paper.studies.study import Study, Table, Verdict, verdict

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from torch import Generator
 
-from balent.measures import bald, beta_bald
-from balent.moments import Moments
+from balent.maths.measures import bald, beta_bald
+from balent.maths.moments import Moments
 from balent.paper.studies import drawing
 from balent.paper.studies.correlation import spearman
 from balent.paper.studies.samples import READINGS, dirichlet_draws

@@ -16,10 +16,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from balent import measures
-from balent.beta import fit
-from balent.learning import datasets
-from balent.moments import Moments
+from balent.data import sources as datasets
+from balent.maths import measures
+from balent.maths.beta import fit
+from balent.maths.moments import Moments
 from balent.paper.experiments import mlp
 from balent.paper.studies import drawing
 from balent.paper.studies.beta_cdf import cdf

@@ -1,6 +1,6 @@
 """The measures that the paper compares, under its names."""
 
-from balent import measures
+from balent.maths import measures
 from balent.types import Measure
 
 JUDGED: dict[str, Measure] = {

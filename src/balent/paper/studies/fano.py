@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Generator, Tensor
 
-from balent.beta import plus_entropy
-from balent.measures import balent, entropy
+from balent.maths.beta import plus_entropy
+from balent.maths.measures import balent, entropy
 from balent.paper.studies import drawing
 from balent.paper.studies.beta_cdf import cdf
 from balent.paper.studies.samples import dirichlet

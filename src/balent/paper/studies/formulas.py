@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from balent import measures
-from balent.beta import fit
-from balent.moments import Moments
+from balent.maths import measures
+from balent.maths.beta import fit
+from balent.maths.moments import Moments
 from balent.paper.studies import drawing
 from balent.paper.studies.samples import Gaussian, dirichlet
 from balent.paper.studies.study import Study, Table, Verdict, verdict

@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from balent import measures
-from balent.learning import datasets
-from balent.moments import Moments
+from balent.data import sources as datasets
+from balent.maths import measures
+from balent.maths.moments import Moments
 from balent.paper.studies import drawing
 from balent.paper.studies.compared import JUDGED
 from balent.paper.studies.study import Study, Table, Verdict, verdict

@@ -18,9 +18,9 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from balent import measures
-from balent.learning import datasets
-from balent.moments import Moments
+from balent.data import sources as datasets
+from balent.maths import measures
+from balent.maths.moments import Moments
 from balent.paper.networks import BNN
 from balent.paper.studies import drawing
 from balent.paper.studies.compared import JUDGED

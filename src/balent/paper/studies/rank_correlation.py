@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Generator
 
-from balent import measures
+from balent.maths import measures
 from balent.paper.studies import drawing
 from balent.paper.studies.correlation import spearman
 from balent.paper.studies.samples import READINGS, Gaussian

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from balent.beta import digamma_rise
-from balent.moments import Moments
+from balent.maths.beta import digamma_rise
+from balent.maths.moments import Moments
 from balent.types import ByClass
 
 BLOCK = 1 << 23  # numbers drawn at a time: 32 MB

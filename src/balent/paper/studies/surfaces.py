@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from balent import measures
+from balent.maths import measures
 from balent.paper.studies import drawing
 from balent.paper.studies.samples import dirichlet
 from balent.paper.studies.study import Cell, Study, Table, Verdict, verdict

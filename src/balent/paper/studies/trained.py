@@ -5,8 +5,8 @@ from collections.abc import Callable
 import torch
 from torch import Generator, Tensor, nn
 
-from balent.learning.datasets import Data
-from balent.learning.start import balanced
+from balent.data.sources import Data
+from balent.loop.start import balanced
 from balent.predictors.mc_dropout import MCDropout
 from balent.predictors.training import reproducible
 

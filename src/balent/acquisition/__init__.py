@@ -1,0 +1,1 @@
+"""From posterior samples and a pool to picks."""

@@ -1,0 +1,23 @@
+"""The command line: parse, call, print. torch is imported by the commands that need it, not by --help."""
+
+import typer
+
+from balent.apps.cli.contents import list_
+from balent.apps.cli.images import embed, simclr
+from balent.apps.cli.picks import acquire
+from balent.apps.cli.runs import report, run
+from balent.apps.cli.scores import score
+from balent.apps.cli.studies import study
+from balent.apps.cli.terminal import err, out
+
+__all__ = ["app", "err", "out"]
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Active learning with balanced entropy: of all that is not labelled yet, what should a person label next?",
+)
+for command in (score, acquire, run, report, embed, simclr, study):
+    app.command()(command)
+app.command(name="list")(list_)

@@ -1,0 +1,47 @@
+"""balent list: what there is."""
+
+from balent.apps.cli.terminal import errors_in_words, show, show_table
+
+
+def list_() -> None:
+    """What there is: measures, strategies, predictors, experiments, data sets, studies, the kernel here."""
+    from balent.maths.measures import MEASURES
+
+    with errors_in_words():
+        show_table(
+            ["measure", "what it is"], ([name, (f.__doc__ or "").splitlines()[0]] for name, f in MEASURES.items())
+        )
+        show("")
+        for what, names in _names().items():
+            show(f"[bold]{what}[/]{' ' * (12 - len(what))}{names}")
+
+
+def _names() -> dict[str, str]:
+    """What can be named elsewhere, in words."""
+    from balent.data.sources import DATASETS, PUBLISHED
+    from balent.maths.measures import MEASURES
+    from balent.paper.experiments import EXPERIMENTS
+    from balent.paper.studies import STUDIES
+    from balent.predictors import PREDICTORS
+    from balent.strategies import PREFIXES, STRATEGIES
+    from balent.vision.catalogue import KINDS
+
+    others = [name for name in STRATEGIES if name not in MEASURES] + [f"{prefix}:<measure>" for prefix in PREFIXES]
+    return {
+        "strategies": f"every measure (its top k), {', '.join(others)}",
+        "predictors": ", ".join(PREDICTORS),
+        "experiments": ", ".join(EXPERIMENTS),
+        "data sets": f"{', '.join((*DATASETS, *PUBLISHED))}, or a file or folder",
+        "backbones": ", ".join(KINDS),
+        "studies": ", ".join(STUDIES),
+        "kernel": _kernel(),
+    }
+
+
+def _kernel() -> str:
+    from balent import kernels
+
+    active = kernels.active()
+    return (
+        f"compiled, {active}" if active != "torch" else "plain torch (no compiled kernel was built or it is turned off)"
+    )

@@ -1,0 +1,67 @@
+"""balent score: probabilities that were computed elsewhere."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from balent.apps.cli.terminal import err, errors_in_words, show, show_table, write_csv
+
+if TYPE_CHECKING:
+    from balent.acquisition.ranking import Ranking
+
+
+def score(
+    probs: Annotated[
+        Path | None, typer.Argument(help="A .npy, .npz, .csv or .parquet with axes pool, draws, classes.")
+    ] = None,
+    measure: Annotated[list[str], typer.Option("--measure", "-m", help="May be given several times.")] = ["balentacq"],  # noqa: B006
+    top: Annotated[
+        int | None, typer.Option(help="How many picks of each measure. Default: 10 on screen, all in a file.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write a CSV instead of a table; - is standard output.")
+    ] = None,
+    logits: Annotated[bool, typer.Option("--logits", help="The numbers are logits, not probabilities.")] = False,
+    error: Annotated[bool, typer.Option("--error", help="Add the Monte-Carlo standard error of each score.")] = False,
+    key: Annotated[str | None, typer.Option(help="Which array of an .npz.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the random measure.")] = 0,
+    example: Annotated[bool, typer.Option("--example", help="Score an example that balent makes itself.")] = False,
+) -> None:
+    """Score your own probabilities, of any framework.  balent score probs.npy -m balentacq --top 100 -o picks.csv
+
+    CSV and parquet are in long form: columns point, draw, class, probability. One pass over the file serves all
+    measures. With --top, each measure's best points come first to last; a CSV without --top has every point in order.
+    """
+    from balent.acquisition import ranking
+    from balent.data import probabilities as reading
+
+    with errors_in_words():
+        if example == (probs is not None):
+            raise ValueError("name one file of probabilities, or give --example; see balent score --help")
+        source = ranking.example() if probs is None else reading.read(probs, key)
+        job = ranking.Job(source, tuple(dict.fromkeys(measure)), logits, error, seed)
+        with _progress(source.pool) as advance:
+            if output is not None and top is None:
+                write_csv(output, job.columns, job.every_point(advance))
+            else:
+                best = job.best(min(10, source.pool) if top is None else top, advance)
+                write_csv(output, *best.rows()) if output else _show(best)
+
+
+@contextmanager
+def _progress(total: int) -> Iterator:
+    columns = (TextColumn("scoring"), BarColumn(), MofNCompleteColumn(), TextColumn("points"), TimeRemainingColumn())
+    with Progress(*columns, console=err, transient=True, disable=not sys.stderr.isatty()) as progress:
+        task = progress.add_task("scoring", total=total)
+        yield lambda points: progress.advance(task, points)
+
+
+def _show(best: "Ranking") -> None:
+    show_table(*best.rows())
+    for line in best.remarks():
+        show(line)

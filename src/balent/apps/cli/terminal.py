@@ -1,0 +1,96 @@
+"""What commands say, and where: results on standard output, all else on standard error.
+
+Names come from files that others made. What a terminal would obey in them instead of showing it is replaced by signs
+of one column, in everything that is printed here.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+# ESC is shown as ␛. Codes above 127, half characters (bytes of names in another encoding) and marks that turn the
+# direction of writing have no sign of their own.
+SIGNS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n"} | {127: 0x2421}
+SIGNS |= dict.fromkeys(
+    [*range(0x80, 0xA0), *range(0xD800, 0xE000), *range(0x202A, 0x202F), *range(0x2066, 0x206A)], 0xFFFD
+)
+
+
+class Screen(Console):
+    """A console that no text gives orders to. Each string passes here, in tables too, before its width is measured."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(text.translate(SIGNS), **options)
+
+
+out = Screen()
+err = Screen(stderr=True)
+
+
+@contextmanager
+def errors_in_words() -> Iterator[None]:
+    """What the person can mend is said in one sentence; what they cannot keeps its traceback."""
+    try:
+        yield
+    except (ModuleNotFoundError, BrokenPipeError):  # who reads our output has seen enough: typer ends quietly
+        raise
+    except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
+        err.print(f"[bold red]error:[/] {escape(_sentence(error))}", highlight=False, soft_wrap=True)
+        raise typer.Exit(2) from None
+
+
+def _sentence(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, MemoryError):
+        return f"there is not enough memory. {error}".strip()
+    return str(error)
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Ctrl-C ends in a sentence: nothing is lost."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        say("stopped; what was done is kept. The same command goes on from there")
+        raise typer.Exit(130) from None
+
+
+def show(line: str) -> None:
+    """A line of the result; may have markup."""
+    out.print(line, highlight=False, soft_wrap=True)
+
+
+def say(line: str) -> None:
+    err.print(escape(line), highlight=False, soft_wrap=True)
+
+
+def show_table(header: list[str], rows: Iterable[list]) -> None:
+    table = Table(*header, box=None, header_style="bold")
+    for row in rows:
+        table.add_row(*(f"{cell:.6g}" if isinstance(cell, float) else escape(str(cell)) for cell in row))
+    out.print(table)
+
+
+def write_csv(path: Path, header: list[str], rows: Iterable[list]) -> None:
+    """All of it or nothing: the file appears under its name when it is complete."""
+    from balent.data import cells
+
+    cells.write(path, header, rows)
+    wrote(path)
+
+
+def wrote(path: Path) -> None:
+    """Where the result is; who reads it on standard output knows."""
+    from balent.data.outputs import is_standard_output
+
+    if not is_standard_output(path):
+        say(f"wrote {path}")

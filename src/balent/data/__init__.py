@@ -1,0 +1,1 @@
+"""Where points come from: files, folders, data sets by name."""

@@ -1,0 +1,1 @@
+"""One file per format in which data are published."""

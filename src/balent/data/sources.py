@@ -1,0 +1,219 @@
+"""Data sets by name: what is in the pool, and what tests the result.
+
+To add one, write a function that returns `Data` and put it into DATASETS, or into PUBLISHED if it is
+read from the user's folder with data. Splits are fixed: a point is in the test set because of a hash of its
+position or its name, whatever seed a run has.
+"""
+
+import os
+import re
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from balent import checks
+from balent.data.formats import cifar, idx, limits, npz, svhn, tinyimagenet
+from balent.data.formats import folder as folders
+from balent.data.formats.contents import UNLABELLED, Data, all_labelled, image_of, redundant
+from balent.data.formats.files import folder_of
+from balent.data.formats.hub import PREFIX, hub
+from balent.data.formats.table import READERS, table
+from balent.data.targets import shown
+from balent.kernels.hashing import mixed, uniform
+
+__all__ = ["DATASETS", "PUBLISHED", "Data", "all_labelled", "known", "load", "redundant"]
+
+ARRAYS = ("x_train", "y_train", "x_test", "y_test")
+IDS = ("ids_train", "ids_test")  # need not be there
+FEATURES = "-features"  # mnist-features is mnist-features.npz in the folder with data
+TIMES = re.compile(r"(\d+)x(.+)")  # 3xmnist is mnist three times over
+
+
+def digits() -> Data:
+    """1,797 handwritten digits of 8 × 8 pixels (Alpaydin & Kaynak, 1998; as in scikit-learn): 1,200 pool, 597 test."""
+    with np.load(Path(__file__).with_name("digits.npz"), allow_pickle=False) as file:
+        x, y = torch.from_numpy(file["images"]), torch.from_numpy(file["labels"])
+    images = x.reshape(-1, 1, 8, 8).float() / 16
+    order = mixed(17, torch.arange(len(y))).argsort()
+    return split(images, y.long(), order, 597, 10, (1, 8, 8))
+
+
+def moons(pool: int = 2000, test: int = 2000, noise: float = 0.15) -> Data:
+    """Three half circles in the plane, each bent around the end of the one before: the paper's toy example."""
+    n = pool + test
+    u = uniform(mixed(23, torch.arange(n)), 3)
+    label = torch.arange(n) % 3
+    angle = torch.pi * u[:, 0]
+    up = 1.0 - 2.0 * (label % 2)  # the middle one opens upwards
+    center = torch.stack([label.double() - 1, 0.5 * (label % 2)], 1)
+    points = center + torch.stack([angle.cos(), up * angle.sin()], 1)
+    points = points + noise * torch.special.ndtri(u[:, 1:].clamp(2.0**-53, 1 - 2.0**-53))
+    return split(points.float(), label, torch.arange(n), test, 3)
+
+
+def from_file(path: Path) -> Data:
+    """An .npz with x_train, y_train, x_test, y_test; labels are 0..classes-1, or -1 in y_train if not known.
+
+    The test set may be empty. Arrays ids_train and ids_test, of text, may say what the points are called.
+    """
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {path}")
+    found = npz.read(path, (*ARRAYS, *IDS))
+    missing = [name for name in ARRAYS if name not in found]
+    if missing:
+        has = shown(sorted(npz.names(path)), 200)
+        raise ValueError(f"{path} must hold {', '.join(ARRAYS)}, but has no {missing[0]}; it has {has}")
+    x_train, x_test = (_numbers(path, name, found[name]) for name in ("x_train", "x_test"))
+    y_train, y_test = (_labels(path, *of, found[of[0]]) for of in (("y_train", UNLABELLED), ("y_test", 0)))
+    _check_sizes(path, x_train, y_train, x_test, y_test)
+    ids = [_ids(path, name, found.get(name), len(y)) for name, y in zip(IDS, (y_train, y_test), strict=True)]
+    classes = int(torch.cat([y_train, y_test]).max()) + 1
+    return Data(x_train, y_train, x_test, y_test, classes, image_of(x_train), (), (), *ids)
+
+
+def _check_sizes(path: Path, x_train: Tensor, y_train: Tensor, x_test: Tensor, y_test: Tensor) -> None:
+    for x, y, part in ((x_train, y_train, "train"), (x_test, y_test, "test")):
+        if len(x) != len(y):
+            raise ValueError(f"{path}: x_{part} has {len(x)} points and y_{part} has {len(y)} labels; they must agree")
+    if len(x_train) == 0:
+        raise ValueError(f"{path}: x_train must have points, but is empty")
+    if x_train.shape[1:] != x_test.shape[1:]:
+        raise ValueError(
+            f"{path}: points must have one shape, but those of x_train have {tuple(x_train.shape[1:])} and those of "
+            f"x_test {tuple(x_test.shape[1:])}"
+        )
+
+
+DATASETS: dict[str, Callable[[], Data]] = {"digits": digits, "moons": moons}
+PUBLISHED: dict[str, Callable[[Path], Data]] = {
+    "mnist": idx.MNIST,
+    "fashion-mnist": idx.FASHION_MNIST,
+    "kmnist": idx.KMNIST,
+    "cifar10": cifar.CIFAR10,
+    "cifar100": cifar.CIFAR100,
+    "svhn": svhn.svhn,
+    "tinyimagenet": tinyimagenet.tinyimagenet,
+}
+
+
+def load(
+    name: str,
+    folder: str | os.PathLike[str] | None = None,
+    *,
+    size: int | None = None,
+    skip_bad: bool = False,
+    say: Callable[[str], None] = warnings.warn,
+) -> Data:
+    """A data set by name, or from a file or folder. `docs/data.md` has all that a name can be.
+
+    `folder` is where published sets and `<name>-features.npz` lie; without it, the environment's BALENT_DATA.
+    `size` is that of images in a folder, in pixels; `skip_bad` leaves out those that cannot be read. What a person
+    should know of how it was read is said, and stands in `.notes`.
+    """
+    times, of = _times(name)
+    if size is not None and size < 1:
+        raise ValueError(f"size must be a positive number of pixels, but is {size}")
+    if of.startswith(PREFIX):
+        data = hub(of.removeprefix(PREFIX), size, skip_bad)
+    elif not _is_known(of) and Path(of).is_dir():
+        data = folders.folder(Path(of), size, skip_bad)
+    elif size is not None or skip_bad:
+        raise ValueError(f"size and skip_bad are for folders of images, and {name} is none")
+    else:
+        data = _found(of, folder)
+    data = redundant(data, times)
+    for note in data.notes:
+        say(note)
+    return data
+
+
+def known(name: str) -> None:
+    """An error if there can be no such data set; whether the files of a known one are there is not asked."""
+    _, of = _times(name)
+    file = of.startswith(PREFIX) or of.endswith((".npz", *READERS)) or Path(of).is_dir()
+    if not file and not _is_known(of):
+        near = checks.nearest(of, (*DATASETS, *PUBLISHED))
+        raise ValueError(f"there is no data set {of!r}, and no folder or file of that name; {near}")
+
+
+def _is_known(name: str) -> bool:
+    return name in DATASETS or name.removesuffix(FEATURES) in PUBLISHED
+
+
+def _times(name: str) -> tuple[int, str]:
+    """How many copies of what. A known name is that data set even where a folder of records has the same name."""
+    match = TIMES.fullmatch(name)
+    several = match and (_is_known(match[2]) or not Path(name).exists())
+    return (int(match[1]), match[2]) if match and several else (1, name)
+
+
+def _found(name: str, folder: str | os.PathLike[str] | None) -> Data:
+    known(name)
+    if name.endswith(".npz"):
+        return from_file(Path(name))
+    if name.endswith((*READERS,)):
+        return table(Path(name))
+    if name in DATASETS:
+        return DATASETS[name]()
+    place = folder_of(name, folder)
+    return PUBLISHED[name](place) if name in PUBLISHED else features(name, place)
+
+
+def features(name: str, folder: Path) -> Data:
+    """Features of a data set, as `balent embed` writes them: <name>.npz in the folder with data."""
+    path = folder / f"{name}.npz"
+    if not path.exists():
+        of = name.removesuffix(FEATURES)
+        raise FileNotFoundError(
+            f"there is no {path}: an .npz with {', '.join(ARRAYS)}; make it with balent embed {of}, or put it there"
+        )
+    return from_file(path)
+
+
+def split(
+    x: Tensor, y: Tensor, order: Tensor, test: int, classes: int, image: tuple[int, int, int] | None = None
+) -> Data:
+    """The last `test` points in this order test, the others are the pool."""
+    pool, held = order[:-test], order[-test:]
+    return Data(x[pool], y[pool], x[held], y[held], classes, image)
+
+
+def _numbers(path: Path, name: str, array: np.ndarray) -> Tensor:
+    if array.dtype.kind not in "fiu" or array.ndim < 2:
+        raise ValueError(
+            f"{path}: {name} must be numbers with a row for each point, but is {array.dtype} {array.shape}"
+        )
+    with np.errstate(over="ignore"):  # too large for 32 bits: infinite, and so refused
+        x = torch.from_numpy(array.astype(np.float32))
+    x = x / 255 if array.dtype == np.uint8 else x
+    bad = (~x.flatten(1).isfinite().all(1)).nonzero()
+    if len(bad):
+        raise ValueError(f"{path}: {name} must be finite, but row {int(bad[0])} is not")
+    return x
+
+
+def _labels(path: Path, name: str, least: int, array: np.ndarray) -> Tensor:
+    if array.dtype.kind not in "iu" or array.ndim != 1 or (len(array) and array.min() < least):
+        least_said = f" (or {least}, where nobody has said yet)" if least else ""
+        raise ValueError(
+            f"{path}: {name} must be whole numbers 0..classes-1{least_said}, but is {array.dtype} {array.shape}"
+            + (f" with {array.min()}" if array.dtype.kind == "i" and array.size else "")
+        )
+    if len(array) and array.max() >= limits.CLASSES:
+        raise ValueError(
+            f"{path}: {name} must be whole numbers 0..classes-1 of at most {limits.CLASSES:,} classes, but has "
+            f"{array.max()}; number the classes 0, 1, …"
+        )
+    return torch.from_numpy(array.astype(np.int64))
+
+
+def _ids(path: Path, name: str, array: np.ndarray | None, count: int) -> np.ndarray | None:
+    if array is not None and (array.dtype.kind != "U" or array.shape != (count,)):
+        raise ValueError(
+            f"{path}: {name} must be {count} texts, one for each point, but is {array.dtype} {array.shape}"
+        )
+    return array

@@ -1,0 +1,1 @@
+"""Distances between points, and choices that depend on them alone."""

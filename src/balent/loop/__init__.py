@@ -1,0 +1,1 @@
+"""Ask, label, tell: the Learner and what it keeps on disk."""

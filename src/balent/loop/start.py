@@ -1,0 +1,30 @@
+"""Start sets: what is labelled before there is a model to ask."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Generator
+
+from balent import checks
+from balent.loop.seeds import seed_of
+
+
+def order(pool: int, seed: int) -> list[int]:
+    """The positions of a pool in random order."""
+    return torch.randperm(pool, generator=Generator().manual_seed(seed_of(seed, "start"))).tolist()
+
+
+def balanced(labels: Sequence[int], k: int, seed: int) -> list[int]:
+    """k positions at random, as many of each class as there can be: for pools whose labels are known.
+
+    >>> [[0, 0, 0, 0, 1, 2][i] for i in sorted(balanced([0, 0, 0, 0, 1, 2], 4, seed=0))]
+    [0, 0, 1, 2]
+    """
+    checks.batch_size(k, len(labels))
+    seen: dict[int, int] = {}
+    turns: list[tuple[int, int, int]] = []
+    for position in order(len(labels), seed):
+        label = int(labels[position])
+        seen[label] = seen.get(label, 0) + 1
+        turns.append((seen[label], len(turns), position))  # the first of every class, then the second of every class, …
+    return [position for _, _, position in sorted(turns)[:k]]

@@ -1,0 +1,1 @@
+"""The mathematics of the paper: Beta distributions, moments of draws, measures."""

@@ -1,0 +1,79 @@
+"""How far a score can be trusted: its standard error over groups of draws, and noise of that size."""
+
+from collections.abc import Callable
+from itertools import accumulate
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Generator, Tensor
+
+from balent import checks
+from balent.maths.moments import Moments
+from balent.types import Indices, Sampled, Scores
+
+GROUPS = 10  # of draws, for a standard error
+STEP = 0.1  # of weights: no normal number makes one negative
+
+
+def groups_of(sampled: Sampled, batch: Any, positions: Indices | None, count: int = GROUPS) -> list[Moments]:
+    """The moments of groups of draws at these points."""
+    own = getattr(sampled, "groups", None)
+    if own is not None:
+        return own(batch, positions, count)
+    draws = sampled(batch, positions)
+    return Moments.groups(draws, min(count, draws.shape[1]), positions=positions)
+
+
+def merged(groups: list[Moments]) -> Moments:
+    """The moments of all draws."""
+    total = groups[0]
+    for m in groups[1:]:
+        total = total + m
+    return total
+
+
+def jackknife(groups: list[Moments], measure: Callable[[Moments], Scores]) -> Tensor:
+    """The standard error of a measure of all draws (Quenouille, 1956).
+
+    se² = (g - 1)/g Σ_i (s_i - s̄)²,  s_i the score without group i
+    """
+    before, after = list(accumulate(groups)), list(accumulate(reversed(groups)))[::-1]
+    inner = [a + b for a, b in zip(before, after[2:], strict=False)]
+    without = torch.stack([measure(m) for m in (after[1], *inner, before[-2])])
+    return without.std(0, correction=0) * (len(groups) - 1) ** 0.5
+
+
+def noise(groups: list[Moments], measure: Callable[[Moments], Scores], generator: Generator) -> Tensor:
+    """What other draws would have changed in the score: a normal deviate of each point's own, with its standard error.
+
+    The slope of the score along a random change of the groups' weights (the infinitesimal jackknife, Jaeckel, 1972):
+    of a mean over g groups, weights 1 + ε_i with normal ε give (g - 1)/g of the variance that the jackknife finds.
+    """
+    g = len(groups)
+    checks.enough_draws(g, 2)
+    change = STEP * normal(len(groups[0]) * g, generator).view(-1, g).to(groups[0].mean.device)
+    up, down = (measure(weighted(groups, 1 + sign * change)) for sign in (1, -1))
+    return (up - down) * (g / (g - 1)) ** 0.5 / (2 * STEP)
+
+
+def normal(n: int, generator: Generator) -> Tensor:
+    """Standard normal numbers, the same in blocks of any size: torch.randn has others for other sizes."""
+    uniform = torch.rand(n, dtype=torch.float64, generator=generator)
+    return torch.special.ndtri(uniform.clamp(min=2.0**-54))  # 0 would be -∞
+
+
+def weighted(groups: list[Moments], weights: Float[Tensor, "pool groups"]) -> Moments:
+    """The moments of all draws, the groups weighted: each point has weights of its own."""
+    shares = (weights / weights.sum(1, keepdim=True)).unbind(1)
+    mean = _average(shares, [m.mean for m in groups])
+    var = _average(shares, [m.var + (m.mean - mean).square() for m in groups])
+    within, entropy = _average(shares, [m.within for m in groups]), _average(shares, [m.entropy for m in groups])
+    return Moments(sum(m.n for m in groups), mean, var, within, entropy)
+
+
+def _average(shares: tuple[Tensor, ...], values: list[Tensor]) -> Tensor:
+    total = torch.zeros_like(values[0])
+    for share, value in zip(shares, values, strict=True):
+        total.addcmul_(share.view(-1, *(1,) * (value.ndim - 1)), value)
+    return total

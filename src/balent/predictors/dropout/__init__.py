@@ -1,0 +1,1 @@
+"""Networks with dropout, evaluated for all draws together."""

@@ -1,0 +1,352 @@
+"""A network with dropout as many fixed networks: which part of it must run once for each draw?
+
+`Network` copies a module, finds its dropout, and runs it under given masks in the fastest way (`ways`) that
+gives the same numbers as the plain one: a trial on the first points makes sure of it. Later data may reach
+parts of the network that the first points do not reach. These parts are guarded: when one runs, or a
+dropout call comes that the plan does not know, the plan is changed and the batch runs again.
+"""
+
+import copy
+import warnings
+from collections.abc import Callable, Mapping
+from contextlib import redirect_stderr
+from dataclasses import dataclass, field
+from io import StringIO
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from balent.predictors.dropout.calls import UNSEEN, Calls, Survey, Unplanned, Unreached, guarded, sited, survey
+from balent.predictors.dropout.chain import Stage
+from balent.predictors.dropout.control import controlled
+from balent.predictors.dropout.masks import Masks
+from balent.predictors.dropout.ways import Alone, Fast, Plain, Replay, Split, Way
+from balent.predictors.inputs import Batch, arrange, arranged, copied, fitting, logits_of, size, take
+from balent.predictors.last_layer import frozen
+from balent.types import Indices
+
+TRIAL = Masks(0, 2)
+EACH = Masks(0, 1, per_point=True)  # of a trial in which every point has a mask of its own
+SOME = 8  # points that are tried one by one
+DROPOUT = (nn.modules.dropout._DropoutNd, nn.MultiheadAttention)  # do nothing else in training mode
+Shapes = tuple[tuple[str, torch.dtype, tuple[int, ...]], ...]  # of one point, for each input
+
+
+@dataclass
+class Plan:
+    """How draws are computed for inputs of one shape: it holds for other weights as well."""
+
+    way: type[Way]
+    leaves: bool
+    words: str
+    laid_out: Callable[[Any], Any]
+    calls: Calls
+
+
+@dataclass
+class Known:
+    """What was found out about a network of this structure.
+
+    `on`: the parts in training mode, whose dropout calls follow it. `unreached`: the parts that no data have reached.
+    `alone`: why points must come one at a time, where they must.
+    """
+
+    structure: tuple[Any, ...]
+    unreached: set[str]
+    on: set[str] = field(default_factory=set)
+    alone: str = ""
+    plans: dict[Shapes, Plan] = field(default_factory=dict)
+
+
+class Network:
+    """A private copy of a module whose every dropout follows `Masks`; all else is in evaluation mode.
+
+    `known` is what another network found out: it is used where the structure is the same, and not changed.
+    """
+
+    def __init__(self, module: nn.Module, *, fast: bool = True, known: Known | None = None) -> None:
+        self.module = frozen(module)
+        structure = (fast, *_structure(self.module))
+        same = known is not None and known.structure == structure
+        names = {name for name, _ in self.module.named_modules()}
+        self.fast, self.known = fast, copy.deepcopy(known) if known and same else Known(structure, names)
+        self._turn_on(self.known.on)
+        self._forwards: dict[Shapes, Way] = {}
+        self._used: Plan | None = None
+
+    def to(self, device: str) -> "Network":
+        """The same network on another device."""
+        moved = copy.copy(self)
+        moved.module, moved.known = copy.deepcopy(self.module).to(device), copy.deepcopy(self.known)
+        moved._forwards, moved._used = {}, None
+        return moved
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_forwards": {}, "_used": None}  # graphs are made anew, wherever it is loaded
+
+    def __call__(self, batch: Batch, masks: Masks, positions: Indices | None = None) -> Tensor:
+        """Logits [draws, batch, classes]."""
+        logits: Tensor = self._run(batch, lambda forward, x: forward(x, masks, positions))
+        _check_output(logits, size(batch))
+        return logits
+
+    @property
+    def plan(self) -> str:
+        """In words: what runs once for each draw, and why."""
+        return self._used.words if self._used else "not planned yet: the first batch decides"
+
+    def last_layer(self, batch: Batch) -> tuple[Tensor, Stage] | None:
+        """What the only dropout sees of a batch, and its stage: None where dropout is not in the last layer alone."""
+
+        def seen(forward: Way, x: Batch) -> tuple[Tensor, Stage] | None:
+            if isinstance(forward, Fast) and forward.chain.last_alone:
+                return forward.hidden(x), forward.chain.stages[0]
+            return None
+
+        found: tuple[Tensor, Stage] | None = self._run(batch, seen)
+        return found
+
+    # ── the plan changes with what the data reach ────────────────────────────────────────────────
+
+    def _run(self, batch: Batch, use: Callable[[Way, Any], Any]) -> Any:
+        """use(forward, batch) under a plan that knows all that the batch reaches."""
+        x = fitting(self.module, batch)
+        while True:
+            try:
+                forward, plan = self._ready(x)
+                with guarded(self.module, self.known.unreached):
+                    return use(forward, plan.laid_out(x))
+            except Unplanned as why:
+                self._reconsider(x, why)
+
+    def _ready(self, batch: Batch) -> tuple[Way, Plan]:
+        """The plan for batches of this shape: the first of them decides."""
+        shapes = _shapes(batch)
+        if shapes not in self.known.plans:
+            self.known.plans[shapes], self._forwards[shapes] = self._planned(batch)
+        self._used = plan = self.known.plans[shapes]
+        if shapes not in self._forwards:
+            arrange(self.module, plan.laid_out)
+            few = plan.laid_out(take(batch, slice(0, 2)))
+            self._forwards[shapes] = plan.way.of(self.module, plan.calls, few, plan.leaves)
+        return self._forwards[shapes], plan
+
+    def _reconsider(self, batch: Batch, why: Unplanned) -> None:
+        """Change the plan after a batch that does what the plan does not know.
+
+        Switch on what it reaches, learn its calls, or take points one at a time: at each step less is unknown.
+        """
+        part = {why.part} if isinstance(why, Unreached) else set[str]()
+        if self._switch_on([batch], part) or part:
+            return
+        self._check_neighbours(batch)
+        if self._learned(batch, str(why)):
+            return
+        if self.known.alone:
+            raise ValueError(f"{why}, and only under some masks; such dropout cannot be kept fixed") from why
+        self.known.alone = str(why)
+        self._forget()
+
+    def _learned(self, batch: Batch, why: str) -> bool:
+        """Does the plan know more calls, now that it has seen this batch?"""
+        plan = self.known.plans.get(_shapes(batch))
+        try:
+            new = plan is not None and self._learn(plan.calls, batch)
+        except Unplanned:
+            return False
+        if plan and new:
+            plan.words += f"; {why}"
+        return new
+
+    def _forget(self) -> None:
+        self.known.plans.clear()
+        self._forwards.clear()
+
+    def _switch_on(self, batches: list[Batch], reached: set[str]) -> bool:
+        """Set the parts to training mode that make dropout calls following it; are there any new ones?"""
+        training = [survey(self.module, logits_of, batch, True) for batch in batches]
+        evaluation = survey(self.module, logits_of, batches[0], False)
+        _check_randomness(self.module, training, evaluation)
+        on = {call.owner for seen in training for call in seen.calls if call.on}
+        on |= {name for name in reached if isinstance(self.module.get_submodule(name), DROPOUT)}
+        new = on - self.known.on
+        self.known.on |= on
+        self.known.unreached -= reached.union(*(seen.ran for seen in training))
+        self._turn_on(new)
+        if new:
+            self._forget()
+        return bool(new)
+
+    def _turn_on(self, names: set[str]) -> None:
+        for name in names:
+            self.module.get_submodule(name).training = True
+
+    # ── the first plan ───────────────────────────────────────────────────────────────────────────
+
+    def _planned(self, batch: Batch) -> tuple[Plan, Way]:
+        """The fastest way that gives on two points what the plain way gives."""
+        few, some, zeros = take(batch, slice(0, 2)), take(batch, slice(0, SOME)), self._zeros(batch)
+        self._switch_on([some, zeros], set())
+        if not self.known.on and not self._switch_on([batch], set()):
+            raise ValueError(_no_dropout(self.module, some))
+        calls = self._calls(few, zeros)
+        plain = (Alone if self.known.alone else Plain).of(self.module, calls, few)
+        laid_out = arranged(self.module, lambda x: plain(x, TRIAL, None), few)
+        few, some = laid_out(few), laid_out(some)
+        expected = plain(few, TRIAL, None)
+        _check_output(expected, size(few))
+        if _differ(plain(few, TRIAL, None), expected):
+            raise ValueError("the model is random for another reason than dropout: equal masks give unequal outputs")
+        self._check_alone(plain, calls, some)
+        way, leaves, reason = self._fastest(calls, few, expected)
+        return Plan(type(way), leaves, way.words.format(reason=reason), laid_out, calls), way
+
+    def _zeros(self, batch: Batch) -> Batch:
+        """Two points of zeros: what they reach does not depend on the data. Two points of the batch, if that fails."""
+        few = take(batch, slice(0, 2))
+        zeros = {k: torch.zeros_like(v) for k, v in few.items()} if isinstance(few, Mapping) else torch.zeros_like(few)
+        try:
+            survey(self.module, logits_of, zeros)
+        except Exception:  # whatever a network makes of zeros, such as texts without words
+            return few
+        return zeros
+
+    def _calls(self, few: Batch, zeros: Batch) -> Calls:
+        """The dropout calls of the first points."""
+        first, here = (survey(self.module, logits_of, batch) for batch in (zeros, few))
+        _check_other_randomness(here.random)
+        numbers = {site: i for i, (site, _) in enumerate(sited(first.calls))}
+        order = [site for site, _ in sited(here.calls)]
+        calls = Calls(numbers, order=order, alone=bool(self.known.alone))
+        self._learn(calls, few)
+        return calls
+
+    def _learn(self, calls: Calls, batch: Batch) -> bool:
+        twice = take(batch, torch.arange(size(batch)).repeat(2))
+        once, two = (survey(self.module, logits_of, x).calls for x in (batch, twice))
+        return calls.learn(once, two, size(batch))
+
+    def _check_alone(self, plain: Way, calls: Calls, some: Batch) -> None:
+        """Each of some points must have the same output when it is alone."""
+        alone = Alone.of(self.module, calls, some)
+        if isinstance(plain, Alone):
+            self._check_neighbours(some)
+        elif _differ(*(way(some, EACH, torch.arange(size(some))) for way in (plain, alone))):
+            raise Unplanned("in a batch, rows of one point would take the masks of another")
+
+    def _check_neighbours(self, batch: Batch) -> None:
+        """The same without dropping anything: then the masks are not the reason."""
+        alone = [self._undropped(take(batch, slice(i, i + 1))) for i in range(size(batch))]
+        if _differ(self._undropped(batch), torch.cat(alone)):
+            raise ValueError(
+                "the model's output at a point changes with the points beside it, so a draw is no function; look for "
+                "statistics of the batch, or for branches that depend on all points of it"
+            )
+
+    def _undropped(self, batch: Batch) -> Tensor:
+        with controlled(lambda kind, x, p, on: x):
+            logits: Tensor = logits_of(self.module, copied(batch))
+        return logits
+
+    def _fastest(self, calls: Calls, few: Batch, expected: Tensor) -> tuple[Way, bool, str]:
+        """The first of the ways that gives what is expected, and why those before did not."""
+        if self.known.alone:
+            return Alone.of(self.module, calls, few), True, self.known.alone
+        if not self.fast:
+            return Plain.of(self.module, calls, few), True, "as asked"
+        reason = ""
+        for way, leaves in ((Fast, True), (Fast, False), (Split, True), (Split, False), (Replay, True)):
+            try:
+                forward = way.of(self.module, calls, few, leaves)
+                with redirect_stderr(StringIO()):  # torch.fx prints what it raises
+                    found = forward(few, TRIAL, None)
+            except Exception as error:  # whatever a tracer meets in someone's forward: the next way needs less
+                reason = _first_line(error)
+                continue
+            if not _differ(found, expected):
+                return forward, leaves, reason
+            reason = "its graph gives other numbers than the network"
+        return Plain.of(self.module, calls, few), True, reason
+
+
+def _shapes(batch: Batch) -> Shapes:
+    named = batch if isinstance(batch, Mapping) else {"": batch}
+    return tuple((name, x.dtype, tuple(x.shape[1:])) for name, x in named.items())
+
+
+def _structure(module: nn.Module) -> tuple[Any, ...]:
+    """All of a module but the numbers in its tensors: its parts with their settings and hooks, and shapes."""
+    parts = [(name, f"{type(part).__module__}.{type(part).__qualname__}", _settings(part))
+             for name, part in module.named_modules()]  # fmt: skip
+    tensors = [(name, tuple(x.shape), x.dtype, str(x.device))
+               for name, x in [*module.named_parameters(), *module.named_buffers()]]  # fmt: skip
+    return (*parts, *tensors)
+
+
+def _settings(part: nn.Module) -> str:
+    return repr({k: v for k, v in vars(part).items() if k not in ("_parameters", "_buffers", "_modules")})
+
+
+def _no_dropout(module: nn.Module, batch: Batch) -> str:
+    surveys = [survey(module, logits_of, batch, training) for training in (True, False)]
+    off = sorted({call.owner or "forward" for seen in surveys for call in seen.calls if not call.on})
+    if off:
+        return f"the model's dropout never drops: p = 0 or training=False is written into {', '.join(off)}"
+    unreached = [name for name, part in module.named_modules() if isinstance(part, DROPOUT)]
+    if unreached:
+        return (
+            f"no point of the first batch reaches the model's dropout (in {', '.join(unreached)}), so all draws would "
+            "be equal; call it in forward, or put points first that reach it"
+        )
+    return (
+        "the model has no dropout, so all draws would be equal; add nn.Dropout, or use an Ensemble or LastLayerLaplace"
+    )
+
+
+def _check_randomness(module: nn.Module, training: list[Survey], evaluation: Survey) -> None:
+    """What draws random numbers past us: while it evaluates, or as dropout that we do not see."""
+    random = {name for seen in training for name in seen.random}
+    unseen = {name for name in random if name.removeprefix("torch.").rstrip("_") in UNSEEN}
+    if unseen:
+        raise ValueError(
+            f"the model calls {', '.join(sorted(unseen))} past torch.nn.functional, where it cannot be controlled; "
+            "write F.dropout(…) with import torch.nn.functional as F, or use nn.Dropout"
+        )
+    for name, part in module.named_modules():
+        if isinstance(part, nn.RNNBase) and part.dropout and part.num_layers > 1:
+            raise ValueError(
+                f"dropout between the layers of {name or 'the model'} ({type(part).__name__}) cannot be controlled; "
+                "set its dropout to 0, or put nn.Dropout between layers of their own"
+            )
+    _check_other_randomness(evaluation.random)
+    if random:
+        warnings.warn(
+            f"the model calls {', '.join(sorted(random))} in training mode only; draws leave that out, because nothing "
+            "but dropout is random in them; if it is a mask made by hand, use nn.Dropout or F.dropout",
+            stacklevel=2,
+        )
+
+
+def _check_other_randomness(random: list[str]) -> None:
+    if random:
+        raise ValueError(
+            f"the model is random for another reason than dropout: it calls {', '.join(sorted(set(random)))}"
+        )
+
+
+def _differ(found: Tensor, expected: Tensor) -> bool:
+    """By more than rounding: half of the digits, on the scale of all logits."""
+    finite = expected[expected.isfinite()].abs()
+    tolerance = torch.finfo(expected.dtype).eps ** 0.5 * float(finite.max() if len(finite) else 0)
+    return found.shape != expected.shape or not torch.allclose(found, expected, 0, tolerance, equal_nan=True)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0][:120]
+
+
+def _check_output(logits: Tensor, points: int) -> None:
+    if logits.ndim != 3 or logits.shape[1] != points:
+        shape = tuple(logits.shape[1:])
+        raise ValueError(f"the model must give [batch, classes] for {points} points, but gave shape {shape}")

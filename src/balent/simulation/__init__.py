@@ -1,0 +1,1 @@
+"""Experiments on data whose labels are known."""

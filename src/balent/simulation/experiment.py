@@ -1,0 +1,332 @@
+"""Experiments: a Learner whose labels are known beforehand, and one record of each round.
+
+A round trains on everything bought so far, is evaluated on the test set, and then buys: nothing is
+decided on test data, and the last purchase is trained on too. Strategies of one seed share start set and first
+weights, so their difference is the strategy's. A record is a function of the specification, but
+for its `seconds`.
+"""
+
+import json
+import os
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from importlib.metadata import version
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+from urllib.parse import quote
+
+import torch
+from torch import Generator, nn
+
+from balent import checks
+from balent.acquisition.loading import function
+from balent.data.sources import Data, all_labelled, load
+from balent.loop import journal as records
+from balent.loop.journal import Record
+from balent.loop.learner import NUMBERS, Learner, Say, agree
+from balent.loop.seeds import seed_of
+from balent.loop.start import balanced
+from balent.maths.measures import bald
+from balent.predictors import PREDICTORS
+from balent.predictors.augment import augmentation
+from balent.predictors.training import reproducible
+from balent.simulation.evaluation import METRICS, evaluation, predictions
+from balent.simulation.thumbnails import thumbnails
+from balent.strategies import strategy as named
+from balent.types import Picks
+
+STARTS = ("balanced", "random")
+DRAWS = ("auto", "analytic")
+TRAINING = {name: name for name in ("epochs", "batch_size", "learning_rate", "weight_decay", "warm_start", "augment")}
+SETTINGS = {"gaussian_process": {"iterations": "epochs", "learning_rate": "learning_rate"}}  # others take TRAINING
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Everything that decides a run. Numbers and names only: it stands in every record."""
+
+    name: str
+    data: str  # what `datasets.load` takes: a name, or a file
+    network: str  # module:function, called with the Data: what the predictor takes, most often a torch module
+    predictor: str = "mc_dropout"
+    strategy: str = "balentacq"
+    seed: int = 0
+    epochs: int = 150
+    batch_size: int = 32
+    learning_rate: float = 1e-3
+    weight_decay: float = 0.0
+    warm_start: bool = False
+    augment: str = ""  # of AUGMENTATIONS
+    backbone: str = ""  # for networks that have one: a name, or a file of weights
+    draws: int | str = 100  # functions that score the pool; "analytic" for none, "auto" for more where undecided
+    masks: str = "auto"  # per point where predictor and strategy allow it
+    evaluation_draws: int = 100  # functions that predict the test set
+    start: int = 20  # labels to begin with
+    start_set: str = "balanced"
+    per_round: int = 10  # K of the paper
+    total: int = 200  # K^tot: labels at the end
+    evaluate_every: int = 1  # rounds; the first and the last are always evaluated
+    profile: str = "paper"  # or what it was shrunk for
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch_size", "evaluation_draws", "start", "per_round", "total", "evaluate_every"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be positive, but is {getattr(self, name)}")
+        if self.draws not in DRAWS and not (isinstance(self.draws, int) and self.draws > 0):
+            raise ValueError(f"draws must be a positive number, {' or '.join(DRAWS)}, but is {self.draws!r}")
+        if self.total < self.start:
+            raise ValueError(f"total = {self.total} labels is less than the {self.start} to start with")
+        named(self.strategy)
+        checks.lookup(PREDICTORS, self.predictor, "predictor")
+        checks.lookup(dict.fromkeys(STARTS), self.start_set, "start set")
+        augmentation(self.augment)
+
+    @property
+    def rounds(self) -> int:
+        """How many records a run has when the pool is large enough."""
+        return 1 + -(-(self.total - self.start) // self.per_round)
+
+    def directory(self, runs: Path) -> Path:
+        """Where its records go below a directory of runs."""
+        return runs / self.name / quote(self.strategy, safe="=,()-") / f"seed-{self.seed}"
+
+
+def run(
+    spec: Experiment,
+    directory: str | os.PathLike[str] | None = None,
+    *,
+    resume: bool = False,
+    folder: str | os.PathLike[str] | None = None,
+    skip_bad: bool = False,
+    say: Say = warnings.warn,
+) -> Iterator[Record]:
+    """One record a round, those of a run that is resumed first. Without a directory nothing is written.
+
+    `folder` is where data sets lie that are read from files; it is no part of the specification. `skip_bad` leaves out
+    images that cannot be read.
+    """
+    data = all_labelled(load(spec.data, folder, skip_bad=skip_bad, say=say))
+    place = None if directory is None else Path(directory)
+    if place is not None:
+        claim(place, spec, resume)
+    with learner(spec, data, place, say) as driven:
+        rounds = Rounds(spec, data, driven)
+        done = [] if place is None else _found(place, driven, say)
+        yield from done
+        while not done or done[-1]["picks"]:
+            record = rounds.record(len(done))
+            if place is not None:
+                records.append(place / "records.jsonl", record)
+            done.append(record)
+            yield record
+
+
+def learner(spec: Experiment, data: Data, directory: Path | None = None, say: Say = warnings.warn) -> Learner:
+    """The Learner that an experiment drives."""
+    k = min(spec.start, len(data.y_train))
+    at_random = spec.start_set == "random"
+    return Learner(
+        predictor(spec, data),
+        data.x_train,
+        spec.strategy,
+        seed=spec.seed,
+        directory=directory,
+        draws=spec.draws,
+        masks=spec.masks,
+        start="random" if at_random else balanced(data.y_train.tolist(), k, spec.seed),
+        say=say,
+    )
+
+
+def predictor(spec: Experiment, data: Data) -> Any:
+    """The model with the first weights of its seed."""
+    options = {"backbone": spec.backbone} if spec.backbone else {}
+    with reproducible(Generator().manual_seed(seed_of(spec.seed, "initial weights"))):
+        network = function(spec.network)(data, **options)
+    if not isinstance(network, nn.Module | int):
+        raise TypeError(f"{spec.network} must make a torch module, but made {type(network).__name__}")
+    names = SETTINGS.get(spec.predictor, TRAINING)
+    settings = {name: getattr(spec, field) for name, field in names.items()}
+    return PREDICTORS[spec.predictor](network, **settings)
+
+
+def allowed(directory: Path, spec: Experiment, resume: bool) -> bool:
+    """May this run write here?  True where one is to go on; nothing is touched."""
+    path = directory / "spec.json"
+    if not path.exists():
+        return False
+    if not resume:
+        raise FileExistsError(
+            f"{directory} holds a run already; go on with it by --resume (a finished one is left as it is), "
+            "or write elsewhere by --out"
+        )
+    agree(directory, _specification(path), asdict(spec))
+    return True
+
+
+def _specification(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_bytes())
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise ValueError(
+            f"{path} is damaged: it does not hold the settings of a run; restore it, or remove its directory"
+        )
+    return found
+
+
+def claim(directory: Path, spec: Experiment, resume: bool) -> None:
+    """The specification is the first file of a run."""
+    if not allowed(directory, spec, resume):
+        with records.in_words(directory):
+            directory.mkdir(parents=True, exist_ok=True)
+        records.write(directory / "spec.json", (json.dumps(asdict(spec), indent=1) + "\n").encode())
+
+
+def changed(spec: Experiment, words: Sequence[str]) -> Experiment:
+    """The experiment with settings given as `key=value`."""
+    types = {field.name: field.type for field in fields(Experiment)}
+    settings = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals:
+            raise ValueError(f"a setting must be KEY=VALUE, as in epochs=50, but is {word!r}")
+        settings[key] = _value(key, value, checks.lookup(types, key, "setting"))
+    return replace(spec, **settings)
+
+
+def _value(key: str, value: str, kind: Any) -> Any:
+    answers = {"true": True, "false": False}
+    names = {int: "a whole number", float: "a number", bool: "true or false", int | str: "a whole number or a word"}
+    if kind == int | str:
+        return int(value) if value.lstrip("-").isdigit() else value
+    try:
+        return answers[value.lower()] if kind is bool else kind(value)
+    except (ValueError, KeyError):
+        raise ValueError(f"{key} must be {names[kind]}, but is {value!r}") from None
+
+
+def _found(directory: Path, driven: Learner, say: Say) -> list[Record]:
+    """The records of a run that goes on, if they are those of its journal."""
+    path = directory / "records.jsonl"
+    note = records.repair(path)
+    if note:
+        say(note)
+    found = records.read(path)
+    _check_records(path, found, driven)
+    return found
+
+
+def _check_records(path: Path, found: list[Record], driven: Learner) -> None:
+    """Every round in order, each with the picks that its journal has, and not more than one round behind it."""
+    asked = driven.asked
+    for number, record in enumerate(found):
+        picks = record.get("picks")
+        expected = asked[number + 1] if number + 1 < len(asked) else []
+        if record.get("round") != number or picks != expected:
+            raise ValueError(
+                f"{path}, line {number + 1}, should be round {number} with the picks that its journal has, but is "
+                f"round {record.get('round')!r}; lines are missing or from another run: restore the file, or remove "
+                f"{path.parent} and run again"
+            )
+    behind = len(asked) - len(found)
+    answered = behind == 2 and not set(asked[-1]) <= driven.labels.pending.keys()
+    if behind > 2 or answered:
+        raise ValueError(
+            f"{path} has {len(found)} rounds, but the journal beside it goes on beyond them: records are missing at "
+            f"the end; restore the file, or remove {path.parent} and run again"
+        )
+
+
+@dataclass
+class Rounds:
+    """The rounds of a run. Purchase r is what round r trains on first: purchase 0 is the start set."""
+
+    spec: Experiment
+    data: Data
+    learner: Learner
+
+    def record(self, r: int) -> Record:
+        """Round r: train, evaluate, buy. Whatever of it a journal knows already is not done twice."""
+        self._tell(r)
+        clock = Clock()
+        self.learner.fit()
+        clock.lap("train")
+        measured = self._evaluated(r)
+        clock.lap("evaluate")
+        picks = self._bought(r)
+        doubt = self._doubt(picks)
+        clock.lap("score")
+        return {
+            "format": records.FORMAT,
+            "balent": version("balent"),
+            "torch": str(torch.__version__),
+            "experiment": self.spec.name,
+            "strategy": self.spec.strategy,
+            "seed": self.spec.seed,
+            "round": r,
+            "labels": len(self.learner.told),
+            **measured,
+            "picks": picks.indices.tolist(),
+            "scores": [NUMBERS.get(score, score) for score in picks.scores.tolist()],
+            "pick_labels": self.data.y_train[picks.indices].tolist(),
+            **doubt,
+            "draws": self.spec.draws,
+            "seconds": clock.seconds,
+            "spec": asdict(self.spec),
+            **self._pictures(picks),
+        }
+
+    def _tell(self, r: int) -> None:
+        """All that was bought before this round gets its labels."""
+        if self.learner.labels.asks == 0:
+            self.learner.ask(self.spec.start)
+        if self.learner.labels.asks == r + 1:
+            waiting = self.learner.pending.indices
+            self.learner.tell(waiting, self.data.y_train[waiting], who="oracle")
+
+    def _evaluated(self, r: int) -> Mapping[str, float | None]:
+        if r % self.spec.evaluate_every and not self._is_last():
+            return dict.fromkeys(METRICS)
+        seed = seed_of(self.spec.seed, "evaluation", len(self.learner.told))
+        sampled = self.learner.predictor.sample(
+            self.spec.evaluation_draws, seed=seed
+        )  # shared masks: means need no more
+        return evaluation(predictions(sampled, self.data.x_test), self.data.y_test)
+
+    def _is_last(self) -> bool:
+        return len(self.learner.told) >= min(self.spec.total, len(self.data.y_train))
+
+    def _bought(self, r: int) -> Picks:
+        bought_before_the_process_died = self.learner.labels.asks == r + 2
+        if bought_before_the_process_died or self._is_last():
+            return self.learner.pending  # nothing, in the last round
+        return self.learner.ask(min(self.spec.per_round, self.spec.total - len(self.learner.told)))
+
+    def _doubt(self, picks: Picks) -> dict[str, float | None]:
+        """For want of knowledge, and for want of certainty in the world: means over the picks."""
+        if len(picks.indices) == 0:
+            return {"epistemic": None, "aleatoric": None}
+        at = torch.as_tensor(picks.indices)
+        m = self.learner.sampled(self.learner.masks).moments(self.learner.pool[at], at)
+        return {"epistemic": float(bald(m).mean()), "aleatoric": float(m.entropy.mean())}
+
+    def _pictures(self, picks: Picks) -> dict[str, list[str]]:
+        if self.data.image is None:
+            return {}
+        return {"thumbnails": thumbnails(self.data.x_train[picks.indices].reshape(-1, *self.data.image))}
+
+
+class Clock:
+    """Seconds from lap to lap: the only thing in a record that differs from run to run."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._last = perf_counter()
+
+    def lap(self, name: str) -> None:
+        now = perf_counter()
+        self.seconds[name], self._last = round(now - self._last, 4), now

@@ -1,0 +1,1 @@
+"""Backbones, embeddings and SimCLR for images."""

@@ -1,0 +1,36 @@
+"""A backbone of the catalogue, trained by SimCLR into a file that the catalogue takes."""
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+from torch import Generator
+
+from balent.data.sources import Data
+from balent.loop.seeds import seed_of
+from balent.predictors.training import reproducible
+from balent.vision import catalogue
+from balent.vision.embedding import fingerprint, same
+from balent.vision.simclr import SimCLR, Step, train
+
+
+def pretrain(data: Data, name: str, settings: SimCLR, path: Path, device: str = "cpu") -> Iterator[Step]:
+    """SimCLR on the pool's images, from random weights; yields its steps, and then the file is there.
+
+    Until then FILE.parts holds a checkpoint that the same call goes on from. A file that is there already and says the
+    same is left as it is.
+    """
+    if path.suffix != ".safetensors":
+        raise ValueError(f"weights are written to a .safetensors file, but {path} was named")
+    with reproducible(Generator().manual_seed(seed_of(settings.seed, "initial weights"))):
+        backbone = catalogue.made(name, None, settings.image_size)
+    about = {"simclr": asdict(settings), "images": fingerprint(data)}
+    parts = path.with_name(path.name + ".parts")
+    if path.exists():
+        same(path, catalogue.about(path), {"backbone": name, **about})
+    else:
+        words = {"backbone": name, "images": about["images"]}
+        yield from train(backbone, backbone.width, data.x_train, settings, directory=parts, about=words, device=device)
+        catalogue.save(path, backbone, **about)
+    shutil.rmtree(parts, ignore_errors=True)

@@ -1,0 +1,1 @@
+"""What tests share: small data, small networks, small runs."""

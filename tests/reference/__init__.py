@@ -1,0 +1,1 @@
+"""Slow and obviously right: what fast code is compared with."""
