@@ -1,12 +1,17 @@
-"""The words of balent as types: axes, tensors, and the protocols that parts plug into.
+"""The words of balent as types: axes, tensors, and the protocols that parts plug into. The architecture on one page.
 
 Pool first, classes last, draws between, always: so `.sum(-1)` is over classes and `.mean(1)` over
 draws. Shapes are checked while the tests run, and cost nothing in production.
+
+    Source ──blocks──▶ Engine.scan( Sampled ──▶ Moments ──▶ Measure ──▶ Fold ) ──merged──▶ Strategy ──▶ Picks
+
+Protocols are small. What a plug-in may offer beyond its protocol is declared by a protocol of its own (`HasFeatures`,
+`HasParts`, …) or in one value (`Traits`, `Needs`), and is asked for in one place: `adapt.py`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -15,22 +20,24 @@ from torch import Generator, Tensor
 if TYPE_CHECKING:
     from balent.maths.moments import Moments
 
-# pool: points that wait for a label | draws: functions drawn from the posterior | classes
-Draws = Float[Tensor, "pool draws classes"]  # p(y = c | x, w_k): sums to 1 over classes
-ByClass = Float[Tensor, "pool classes"]  # one number for each point and class
+# pool: points without a label | draws: posterior samples | classes
+Probabilities = Float[Tensor, "pool draws classes"]  # p(y = c | x, w_k): sums to 1 over classes
+ByClass = Float[Tensor, "pool classes"]  # one number per point and class
 Scores = Float[Tensor, " pool"]  # the larger, the more worth a label
+Features = Float[Tensor, "pool features"]
 Indices = Int[Tensor, " chosen"]  # positions in the pool, best first
-Array = Tensor | np.ndarray  # what a person hands in; answers come back as the same kind
+Array = Tensor | np.ndarray  # what a person hands in; answers have the same kind
+Batch = Any  # some points as a model takes them: a tensor, an array, a dict of tensors, a list of items
 
 
 @dataclass(frozen=True)
 class Picks:
     """The points to label next, best first. Unpacks as `indices, scores = picks`.
 
-    What is not known is None: `stability`, the share of the picks that two halves of the draws agree on;
-    `errors`, the Monte-Carlo standard error of each score; `draws`, how many a point took on average;
-    `confidence`, the share of the picks that all draws would have picked as well, at least; `covers`, for each pick
-    the positions of the points that are so near to it that its label goes for them too.
+    Fields that are not known are None. stability: share of the picks on which two halves of the draws agree. errors:
+    Monte-Carlo standard error of each score. draws: posterior samples per point, on average. confidence: share of
+    the picks that all draws would have picked as well, at least. covers: for each pick, the positions of points so near
+    to it that its label holds for them too.
     """
 
     indices: Array
@@ -45,6 +52,9 @@ class Picks:
         return iter((self.indices, self.scores))
 
 
+# ── posterior samples ────────────────────────────────────────────────────────────────────────────
+
+
 @runtime_checkable
 class Measure(Protocol):
     """How much is a label worth at each point?  A pure function of the moments of its draws."""
@@ -53,26 +63,59 @@ class Measure(Protocol):
 
 
 @runtime_checkable
-class Pool(Protocol):
-    """Points that wait for a label: anything indexable of known length; positions are stable ids."""
-
-    def __len__(self) -> int: ...
-    def __getitem__(self, index: Any, /) -> Any: ...
-
-
-@runtime_checkable
-class Batches(Protocol):
-    """A pool that makes its batches itself, with their positions: a stream of them can be read but once."""
-
-    def blocks(self, points: int, /) -> Iterator[tuple[Any, Indices]]: ...
-
-
-@runtime_checkable
 class Sampled(Protocol):
-    """Functions drawn from the posterior, fixed, evaluated together on a batch of points."""
+    """Posterior samples: n *fixed* functions, evaluated together on a batch of points.
 
-    def __call__(self, batch: Any, positions: Indices | None = None) -> Draws: ...
-    def moments(self, batch: Any, positions: Indices | None = None) -> "Moments": ...
+    The same input at the same position gives the same output at every call, in every batch, on every worker.
+    """
+
+    def __call__(self, batch: Batch, positions: Indices | None = None) -> Probabilities: ...
+    def moments(self, batch: Batch, positions: Indices | None = None) -> "Moments": ...
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What a Sampled declares of itself, as its property `traits`; the defaults hold where it declares nothing."""
+
+    n: int | None = None  # posterior samples; None: not a number of them (analytic moments), or not known
+    block: int = 1024  # points that are best evaluated together, at most
+    shared: bool = True  # a draw is the same function at every point; False: it belongs to a point (masks per point)
+    independent: bool = True  # draws do not depend on each other, so groups of them tell a standard error
+    plan: str = ""  # how it is evaluated, in words
+
+
+@runtime_checkable
+class HasTraits(Protocol):
+    @property
+    def traits(self) -> Traits: ...
+
+
+@runtime_checkable
+class HasFeatures(Protocol):
+    """What the last layer sees of each point."""
+
+    def features(self, batch: Batch, /) -> Array: ...
+
+
+@runtime_checkable
+class HasParts(Protocol):
+    """Some of the draws, start..stop, are to be had without the others."""
+
+    def part(self, start: int, stop: int, /) -> Sampled: ...
+
+
+@runtime_checkable
+class HasGroups(Protocol):
+    """The moments of groups of draws, without the draws being kept."""
+
+    def groups(self, batch: Batch, positions: Indices | None, count: int, /) -> "list[Moments]": ...
+
+
+@runtime_checkable
+class HasDevice(Protocol):
+    """The same functions, evaluated elsewhere."""
+
+    def to(self, device: str, /) -> Sampled: ...
 
 
 @runtime_checkable
@@ -86,22 +129,109 @@ class Predictor(Protocol):
 
 
 @runtime_checkable
-class Wide(Protocol):
-    """A predictor that knows, before it is trained, for how many classes it has an output."""
+class HasWidth(Protocol):
+    """A predictor that knows, before it is trained, how many classes it has an output for."""
 
-    def width(self, batch: Any) -> int: ...
+    def width(self, batch: Batch, /) -> int: ...
 
 
 @runtime_checkable
-class Designed(Protocol):
-    """A Sampled that says whether its draws are independent of each other. One that does not say so has such draws."""
+class HasMasks(Protocol):
+    """A predictor whose draws can belong to points: sample(…, masks="per-point")."""
+
+    per_point: bool
+
+
+# ── pools ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Where points are read from, in order and in blocks. A point has a position, an integer that never changes."""
 
     @property
-    def independent(self) -> bool: ...
+    def size(self) -> int | None: ...  # points; None for a stream that does not know
+    def blocks(self, points: int, /) -> Iterator[tuple[Batch, Indices]]: ...
+
+
+@runtime_checkable
+class Rereadable(Source, Protocol):
+    """A source that gives points again, by their positions."""
+
+    @property
+    def positions(self) -> Indices: ...  # of all its points, in order
+    def at(self, positions: Indices, /) -> Batch: ...
+
+
+@runtime_checkable
+class Fold(Protocol):
+    """A small, picklable accumulator over a pool: the k best, an embedding, a matrix of sums.
+
+    `add` changes the fold only once everything about the block is computed: an engine may try a block again in
+    halves. Merging in the order of the pool gives the result of one pass.
+    """
+
+    def add(self, sampled: Sampled, batch: Batch, positions: Indices, /) -> None: ...
+    def merge(self, other: Any, /) -> Any: ...
+
+
+Folded = TypeVar("Folded", bound=Fold)
+Reading = Callable[[Sampled, Batch, Indices], Tensor]  # features, draws, … of some points
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """Runs folds over sources: in this process, or on a cluster. The picks are the same, bit for bit."""
+
+    def scan(self, sampled: Sampled, source: Source, fold: Folded) -> Folded: ...
+    def read(self, sampled: Sampled, source: Rereadable, positions: Indices, what: Reading) -> Tensor: ...
+
+
+@runtime_checkable
+class Pool(Protocol):
+    """What a strategy sees: points that an engine scans and reads, and those that have labels already."""
+
+    @property
+    def size(self) -> int | None: ...
+    @property
+    def positions(self) -> Indices: ...  # of a pool that can be read twice
+    @property
+    def labelled(self) -> "Pool | None": ...
+    def scan(self, sampled: Sampled, fold: Folded, /) -> Folded: ...
+    def read(self, sampled: Sampled, positions: Indices, what: Reading, /) -> Tensor: ...
+
+
+# ── strategies ───────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a strategy declares to need, as its attribute `needs`; checked once, in `acquire`."""
+
+    features: bool = False  # of points: `sampled.features`
+    shared: bool = False  # draws that are the same functions at every point: masks="shared"
+    again: bool = False  # a pool that can be read twice
+    parts: bool = False  # draws in parts
+    labelled: bool = False  # it keeps away from labelled points: they are passed on
+    jitters: bool = False  # it adds the noise of independent draws itself: shared masks are enough for it
+    noise: bool = False  # it draws random numbers of its own, keyed by (seed, position)
 
 
 @runtime_checkable
 class Strategy(Protocol):
-    """Which k points of the pool to label next?"""
+    """Which k points of the pool to label next?  Noise has the seed `generator.initial_seed()`."""
 
-    def __call__(self, sampled: Sampled, pool: Pool | Batches, k: int, *, generator: Generator) -> Picks: ...
+    def __call__(self, sampled: Sampled, pool: Pool, k: int, *, generator: Generator) -> Picks: ...
+
+
+@runtime_checkable
+class HasNeeds(Protocol):
+    needs: Needs
+
+
+@runtime_checkable
+class Measured(Protocol):
+    """A strategy that ranks points by a measure."""
+
+    @property
+    def measure(self) -> Measure: ...

@@ -7,8 +7,9 @@ from jaxtyping import Int
 from torch import Tensor
 
 from balent import checks
+from balent.data.probabilities import Table
 from balent.maths.moments import Moments
-from balent.types import Array, Indices
+from balent.types import Array, Indices, Traits
 
 BLOCK = 1 << 22  # elements: 16 MB of float32 at a time
 
@@ -16,17 +17,27 @@ BLOCK = 1 << 22  # elements: 16 MB of float32 at a time
 class Draws:
     """A Sampled over an array [pool, draws, classes]; its pool is `numpy.arange(len(array))`.
 
-    Probabilities, or logits with `logits=True`; numpy (memory-mapped too) or torch, in any layout.
+    Probabilities, or logits with `logits=True`; numpy (memory-mapped too) or torch, in any layout; or a file of them,
+    read in windows (`balent.data.probabilities.read`).
     """
 
-    def __init__(self, array: Array, features: Array | None = None, *, logits: bool = False) -> None:
-        self.array, self.logits = checks.draws(array), logits
+    def __init__(self, array: Array | Table, features: Array | None = None, *, logits: bool = False) -> None:
+        self.array = array if isinstance(array, Table) else checks.draws(array)
+        self.logits = logits
         self._features = features
-        _, draws, classes = self.array.shape
-        self.block = max(1, BLOCK // (draws * classes))
 
     def __len__(self) -> int:
         return len(self.array)
+
+    @property
+    def traits(self) -> Traits:
+        _, draws, classes = self.array.shape
+        return Traits(draws, max(1, BLOCK // (draws * classes)), plan="draws computed elsewhere")
+
+    def groups(self, batch: Any, positions: Indices | None, count: int) -> list[Moments]:
+        """The moments of groups of draws."""
+        at = _positions(batch, len(self.array))
+        return Moments.groups(self._rows(batch), min(count, self.array.shape[1]), logits=self.logits, positions=at)
 
     def __call__(self, batch: Any, positions: Indices | None = None) -> Tensor:
         rows = self._rows(batch)
@@ -45,8 +56,14 @@ class Draws:
         rows = _positions(batch, len(self.array))
         first, last = int(rows[0]), int(rows[-1])
         if last - first + 1 == len(rows) and bool((rows.diff() == 1).all()):
-            return self.array[first : last + 1]  # a view: nothing is copied
+            return self._window(first, last + 1)
+        if isinstance(self.array, Table):
+            return torch.cat([self._window(i, i + 1) for i in rows.tolist()])
         return self.array[rows]
+
+    def _window(self, start: int, stop: int) -> Tensor:
+        """Neighbours: a view, of which nothing is copied."""
+        return checks.draws(self.array.window(start, stop)) if isinstance(self.array, Table) else self.array[start:stop]
 
 
 def _positions(batch: Any, points: int) -> Int[Tensor, " batch"]:

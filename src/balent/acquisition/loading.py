@@ -10,9 +10,9 @@ from typing import Any
 
 from torch import nn
 
+from balent.acquisition import randomness
 from balent.checks import nearest
 from balent.data import arrays
-from balent.loop import randomness
 from balent.predictors import MCDropout
 from balent.strategies import strategy as named
 from balent.types import Sampled

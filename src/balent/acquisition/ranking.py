@@ -1,6 +1,6 @@
-"""Every measure over a source of draws in one pass: all scores as they come, or the best of each."""
+"""Several measures over a file of draws in one pass: the scores of all points, or the best of each measure."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -9,99 +9,127 @@ import torch
 from torch import Tensor
 
 from balent import checks
-from balent.acquisition.score import FEWEST, scored, stability
-from balent.data.probabilities import Source
-from balent.maths.error import GROUPS, merged
-from balent.maths.measures import MEASURES, Seeded, bound, check_draws
-from balent.maths.moments import Moments
-from balent.strategies import Best
-from balent.types import Picks, Scores
+from balent.acquisition.beside import Known
+from balent.acquisition.draws import Draws
+from balent.acquisition.engines.local import Local
+from balent.acquisition.score import Scored
+from balent.data.pool import Indexed
+from balent.data.probabilities import Table
+from balent.maths.measures import MEASURES, check_draws, random
+from balent.strategies.top_k import FEWEST, ByMeasure, Halves, Top
+from balent.types import Batch, Indices, Measure, Picks, Sampled
 
-Advance = Callable[[int], object]
+Advance = Callable[[int], None]
 
 
-def example(pool: int = 2000, draws: int = 100, classes: int = 10) -> Source:
+def example(pool: int = 2000, draws: int = 100, classes: int = 10) -> Table:
     """Softmax of Gaussian logits whose confidence and disagreement differ from point to point."""
     generator = np.random.default_rng(0)
     center = 3 * generator.standard_normal((pool, 1, classes)) * generator.random((pool, 1, 1))
     noise = generator.standard_normal((pool, draws, classes)) * 2 * generator.random((pool, 1, 1))
     p = torch.from_numpy(center + noise).softmax(-1).numpy()
-    return Source(p.shape, lambda start, stop: p[start:stop])
+    return Table(p.shape, lambda start, stop: p[start:stop])
 
 
 @dataclass(frozen=True)
 class Job:
     """What `balent score` was asked for."""
 
-    source: Source
+    table: Table
     names: tuple[str, ...]
     logits: bool = False
     error: bool = False
     seed: int = 0
 
     @cached_property
-    def measures(self) -> dict[str, Callable[[Moments], Scores]]:
-        generator = checks.generator(self.seed)
-        return {name: bound(checks.lookup(MEASURES, name, "measure"), generator) for name in self.names}
+    def measures(self) -> dict[str, Measure]:
+        found = {name: checks.lookup(MEASURES, name, "measure") for name in self.names}
+        checks.generator(self.seed)
+        for measure in found.values():
+            check_draws(measure, self.table.shape[1])
+        if self.error:
+            checks.enough_draws(self.table.shape[1], 2)
+        return found
 
     @property
     def columns(self) -> list[str]:
         return ["point", *(c for name in self.names for c in ([name, f"{name}_error"] if self.error else [name]))]
 
-    def blocks(self, groups: int, advance: Advance) -> Iterator[tuple[Tensor, list[Moments]]]:
-        """Positions, and the moments of as many groups of draws (fewer if there are fewer draws)."""
-        for name in self.measures:  # unknown names are said before the first block is read
-            check_draws(MEASURES[name], self.source.shape[1])
-        if self.error:
-            checks.enough_draws(self.source.shape[1], 2)
-        for start, block in self.source.blocks():
-            positions = torch.arange(start, start + len(block))
-            count = min(groups, block.shape[1])
-            yield positions, Moments.groups(block, count, logits=self.logits, positions=positions)
-            advance(len(block))
-
     def every_point(self, advance: Advance) -> Iterator[list]:
-        """A row for each point, in the order of the pool."""
-        for positions, groups in self.blocks(GROUPS if self.error else 1, advance):
-            columns = [column for f in self.measures.values() for column in self._scores(f, groups)]
-            for i, position in enumerate(positions.tolist()):
-                yield [self.source.name(position), *(float(column[i]) for column in columns)]
+        """One row per point, in the order of the pool."""
+        columns = Side([Scored(f, self.seed, self.error) for f in self.measures.values()])
+        for positions, found in Local(count=advance).stream(self._sampled, self._points, columns):
+            for position, row in zip(positions.tolist(), found.tolist(), strict=True):
+                yield [self.table.name(position), *row]
 
     def best(self, k: int, advance: Advance) -> "Ranking":
-        """The k best of each measure, from this one pass."""
-        checks.batch_size(k, self.source.pool)
-        best = {name: Best(k) for name in self.names}
-        halves = {name: [Best(k), Best(k)] for name in self.names}
-        errors: dict[str, dict[int, float]] = {name: {} for name in self.names}
-        for positions, groups in self.blocks(GROUPS if self.error else 2, advance):
-            parts = [merged(groups[::2]), merged(groups[1::2])] if len(groups) > 1 else []
-            for name, f in self.measures.items():
-                scores, *error = self._scores(f, groups)
-                best[name].add(scores, positions)
-                for half, m in zip(halves[name], [] if isinstance(f, Seeded) else parts, strict=False):
-                    half.add(f(m), positions)
-                if error:
-                    known = {**errors[name], **dict(zip(positions.tolist(), error[0].tolist(), strict=True))}
-                    errors[name] = {p: known[p] for p in best[name].positions.tolist()}
-        agree = {
-            name: stability(pair)
-            for name, pair in halves.items()
-            if name != "random" and self.source.shape[1] >= FEWEST
-        }
-        return Ranking(self.source, {name: b.picks() for name, b in best.items()}, errors if self.error else {}, agree)
+        """The k best of each measure, from one pass; those are read again for their errors."""
+        checks.batch_size(k, len(self.table))
+        folds = {name: self._fold(measure, k) for name, measure in self.measures.items()}
+        Local(count=advance).scan(self._sampled, self._points, Together(list(folds.values())))
+        picks = {name: _picks(fold) for name, fold in folds.items()}
+        errors = {name: self._errors(name, found) for name, found in picks.items()} if self.error else {}
+        return Ranking(self.table, picks, errors)
 
-    def _scores(self, f: Callable[[Moments], Scores], groups: list[Moments]) -> tuple[Scores, ...]:
-        return scored(groups, f) if self.error else (f(merged(groups)),)
+    @cached_property
+    def _sampled(self) -> Draws:
+        return Draws(self.table, logits=self.logits)
+
+    @property
+    def _points(self) -> Indexed:
+        return Indexed(np.arange(len(self.table)))
+
+    def _fold(self, measure: Measure, k: int) -> Halves | Top:
+        halves = measure is not random and self.table.shape[1] >= FEWEST
+        return Halves(measure, k) if halves else Top(ByMeasure(measure, self.seed), k)
+
+    def _errors(self, name: str, picks: Picks) -> list[float]:
+        reading = Scored(self.measures[name], self.seed, with_error=True)
+        return Local().read(self._sampled, self._points, torch.as_tensor(picks.indices), reading)[:, 1].tolist()
+
+
+@dataclass(frozen=True)
+class Side:
+    """A reading: several readings side by side, of moments that are computed once."""
+
+    readings: Sequence[Scored]
+
+    def __call__(self, sampled: Sampled, batch: Batch, positions: Indices) -> Tensor:
+        known = Known(sampled)
+        return torch.cat([reading(known, batch, positions) for reading in self.readings], 1)
+
+
+@dataclass
+class Together:
+    """A fold of several, of moments that are computed once."""
+
+    folds: Sequence[Halves | Top]
+
+    def add(self, sampled: Sampled, batch: Batch, positions: Indices) -> None:
+        known = Known(sampled)
+        for fold in self.folds:
+            fold.add(known, batch, positions)
+
+    def merge(self, other: "Together") -> "Together":
+        for mine, theirs in zip(self.folds, other.folds, strict=True):
+            mine.merge(theirs)  # type: ignore[arg-type]  # of the same kind
+        return self
+
+
+def _picks(fold: Halves | Top) -> Picks:
+    if isinstance(fold, Top):
+        return fold.best.picks()
+    found = fold.best[0].picks()
+    return Picks(found.indices, found.scores, stability=fold.stability)
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """The best points of each measure, their errors, and how far two halves of the draws agree on them."""
+    """The best points of each measure, with their errors if they were asked for."""
 
-    source: Source
+    table: Table
     picks: dict[str, Picks]
-    errors: dict[str, dict[int, float]]
-    stability: dict[str, float]
+    errors: dict[str, list[float]]
 
     def rows(self) -> tuple[list[str], Iterator[list]]:
         """A header, and a row for each measure and rank."""
@@ -109,12 +137,11 @@ class Ranking:
 
     def _rows(self) -> Iterator[list]:
         for name, picks in self.picks.items():
-            ranked = zip(picks.indices.tolist(), picks.scores.tolist(), strict=True)
-            for rank, (position, score) in enumerate(ranked, 1):
-                error = [self.errors[name][position]] if self.errors else []
-                yield [name, rank, self.source.name(position), score, *error]
+            columns = [picks.indices.tolist(), picks.scores.tolist(), *([self.errors[name]] if self.errors else [])]
+            for rank, (position, *numbers) in enumerate(zip(*columns, strict=True), 1):
+                yield [name, rank, self.table.name(position), *numbers]
 
     def remarks(self) -> Iterator[str]:
-        for name, share in self.stability.items():
-            k = len(self.picks[name].indices)
-            yield f"{name}: two halves of the draws agree on {share:.0%} of the top {k}"
+        for name, picks in self.picks.items():
+            if picks.stability is not None:
+                yield f"{name}: two halves of the draws agree on {picks.stability:.0%} of the top {len(picks.indices)}"

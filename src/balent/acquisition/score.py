@@ -5,21 +5,23 @@ standard error is a jackknife over groups of draws; the stability of a top-K is 
 that two halves of the draws agree on.
 """
 
-from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from balent import checks
+from balent import adapt, checks
+from balent.acquisition.acquire import acquire
 from balent.acquisition.draws import Draws
+from balent.acquisition.engines.local import Local
+from balent.data.pool import Indexed
 from balent.maths.error import GROUPS, jackknife, merged
-from balent.maths.measures import MEASURES, Seeded, bound, random
-from balent.maths.moments import Moments
-from balent.strategies import Best, TopK, strategy
-from balent.types import Array, Measure, Picks, Scores
-
-FEWEST = 4  # draws of which two halves can disagree
+from balent.maths.measures import MEASURES, random
+from balent.strategies import TopK, strategy
+from balent.strategies.column import Column
+from balent.strategies.top_k import score_of
+from balent.types import Array, Batch, Indices, Measure, Picks, Sampled
 
 
 def score(
@@ -27,20 +29,43 @@ def score(
 ) -> Array | tuple[Array, Array]:
     """What a label is worth at each point of draws [pool, draws, classes], as the same kind of array.
 
-    `with_error` returns (scores, errors): the Monte-Carlo standard error of each score.
+    draws       probabilities, or logits, of posterior samples
+    measure     a name (see `balent list`), or a function of moments
+    logits      the numbers are logits
+    with_error  return (scores, errors): the Monte-Carlo standard error of each score
+    seed        of the random measure
 
     >>> import numpy as np
     >>> score(np.array([[[0.9, 0.1], [0.5, 0.5]], [[0.7, 0.3], [0.7, 0.3]]]), "bald").round(4)
     array([0.1017, 0.    ])
     """
-    f = bound(_measure(measure), checks.generator(seed))
-    blocks = moments(draws, logits, GROUPS if with_error else 1)
-    parts = []
-    for positions, groups in blocks:
-        parts.append(scored(groups, f) if with_error else (f(groups[0]),))
-        checks.scores(parts[-1][0], positions)
-    results = tuple(_like(draws, torch.cat(part)) for part in zip(*parts, strict=True))
+    checks.generator(seed)
+    sampled = Draws(draws, logits=logits)
+    reading = Scored(_measure(measure), int(seed), with_error)
+    if with_error:
+        checks.enough_draws(sampled.array.shape[1], 2)
+    found = Local().scan(sampled, Indexed(np.arange(len(sampled))), Column(reading)).values
+    results = [_like(draws, column) for column in found.unbind(1)]
     return (results[0], results[1]) if with_error else results[0]
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A reading: the score of each point, and its standard error if asked for."""
+
+    measure: Measure
+    seed: int
+    with_error: bool = False
+
+    def __call__(self, sampled: Sampled, batch: Batch, positions: Indices) -> Tensor:
+        groups = adapt.groups(sampled, batch, positions, GROUPS if self.with_error else 1)
+        scores = score_of(self.measure, merged(groups), self.seed, positions)
+        checks.scores(scores, positions)
+        if not self.with_error:
+            return scores[:, None]
+        constant = self.measure is random  # does not depend on the draws
+        errors = torch.zeros_like(scores) if constant else jackknife(groups, self.measure)
+        return torch.stack([scores, errors], 1)
 
 
 def select(
@@ -48,44 +73,20 @@ def select(
 ) -> Picks:
     """The k points to label next, best first, ties by position; a measure or any strategy by name.
 
-    For the top k of a measure, `stability` says which share of their top k two halves of the draws agree on (None
+    For the top k of a measure, `stability` is the share of their top k that two halves of the draws agree on (None
     for fewer than four draws).
 
     >>> import numpy as np
     >>> select(np.array([[[0.7, 0.3], [0.7, 0.3]], [[0.9, 0.1], [0.5, 0.5]]]), "bald", k=1).indices
     array([1])
     """
-    chosen, generator = (
-        strategy(measure) if isinstance(measure, str) else TopK(_measure(measure)),
-        checks.generator(seed),
-    )
-    checks.batch_size(k, len(checks.draws(draws)))
-    if isinstance(chosen, TopK) and chosen.measure is not random and draws.shape[1] > 1:
-        picks = _stable_top_k(draws, chosen.measure, k, logits)
-    else:
-        source = Draws(draws, logits=logits)
-        picks = chosen(source, np.arange(len(source)), k, generator=generator)
+    checks.generator(seed)
+    chosen = strategy(measure) if isinstance(measure, str) else TopK(_measure(measure))
+    chosen = replace(chosen, stable=True) if isinstance(chosen, TopK) else chosen
+    sampled = Draws(draws, logits=logits)
+    checks.batch_size(k, len(sampled))
+    picks = acquire(sampled, np.arange(len(sampled)), k, chosen, seed=int(seed))
     return Picks(_like(draws, picks.indices), _like(draws, picks.scores), picks.stability)
-
-
-def moments(draws: Array, logits: bool, groups: int = 1) -> Iterator[tuple[Tensor, list[Moments]]]:
-    """Positions and the moments of groups of draws, a block of the pool at a time."""
-    x = checks.draws(draws)
-    if groups > 1:
-        checks.enough_draws(x.shape[1], 2)
-    size = Draws(x).block
-    for start in range(0, len(x), size):
-        block = x[start : start + size]
-        positions = torch.arange(start, start + len(block))
-        yield positions, Moments.groups(block, min(groups, x.shape[1]), logits=logits, positions=positions)
-
-
-def scored(groups: list[Moments], measure: Callable[[Moments], Scores]) -> tuple[Scores, Scores]:
-    """Scores of all draws, and their standard errors."""
-    total = merged(groups)
-    if isinstance(measure, Seeded):  # does not depend on the draws
-        return measure(total), torch.zeros_like(total.entropy)
-    return measure(total), jackknife(groups, measure)
 
 
 def _measure(measure: str | Measure) -> Measure:
@@ -94,21 +95,6 @@ def _measure(measure: str | Measure) -> Measure:
     if not callable(measure):
         raise TypeError(f"a measure must be a name or a function of moments, but is {measure!r}")
     return measure
-
-
-def stability(halves: list[Best]) -> float:
-    """The share of the k best that two halves of the draws agree on."""
-    one, other = (best.positions for best in halves)
-    return float(torch.isin(one, other).double().mean())
-
-
-def _stable_top_k(draws: Array, measure: Measure, k: int, logits: bool) -> Picks:
-    best, halves = Best(k), [Best(k), Best(k)]
-    for positions, parts in moments(draws, logits, groups=2):
-        best.add(measure(merged(parts)), positions)
-        for half, m in zip(halves, parts, strict=True):
-            half.add(measure(m), positions)
-    return Picks(best.positions, best.scores, stability(halves))
 
 
 def _like(given: Array, result: Array) -> Array:

@@ -7,9 +7,8 @@ collates; any other iterable is a stream of batches, read once. Labels that come
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -19,43 +18,63 @@ from torch.utils.data import DataLoader, IterableDataset, default_collate
 from balent import checks
 from balent.data.views import Images, Repeated
 from balent.predictors.inputs import size
-from balent.types import Array
+from balent.types import Array, Indices, Source
 
 LABELS = ("label", "labels")  # of items that are dicts
 TOGETHER = 256  # items that come one by one
 
 
-def as_pool(source: Any) -> "Pool | Stream":
-    """The source as a pool of known length, or as a stream of batches."""
-    if isinstance(source, Pool | Stream):
-        return source
-    checks.unmasked(source, "a pool")
-    if isinstance(source, IterableDataset):
-        return Stream(DataLoader(source, TOGETHER))
-    if isinstance(source, DataLoader):
-        return (
-            Stream(source) if isinstance(source.dataset, IterableDataset) else Pool(source.dataset, source.collate_fn)
-        )
-    if isinstance(source, Mapping):
-        return Pool(_columns(source))
-    if hasattr(source, "__getitem__") and hasattr(source, "__len__"):
-        return Pool(source)
-    if isinstance(source, Iterable):
-        return Stream(source)
+def as_source(given: Any) -> Source:
+    """The given points as a source of known length, or as a stream of batches."""
+    if isinstance(given, Source):
+        return given
+    checks.unmasked(given, "a pool")
+    if isinstance(given, IterableDataset):
+        return Stream(DataLoader(given, TOGETHER))
+    if isinstance(given, DataLoader):
+        stream = isinstance(given.dataset, IterableDataset)
+        return Stream(given) if stream else Indexed(given.dataset, given.collate_fn)
+    if isinstance(given, Mapping):
+        return Indexed(_columns(given))
+    if isinstance(given, Sized):
+        return Indexed(given)
+    if isinstance(given, Iterable):
+        return Stream(given)
     raise TypeError(
-        f"a pool is an array, a Dataset, a DataLoader or an iterable of batches, but came as {type(source).__name__}"
+        "a pool is an array, a Dataset, a DataLoader, a dict of arrays or an iterable of batches, but is of type "
+        f"{type(given).__name__}"
     )
 
 
+@runtime_checkable
+class Sized(Protocol):
+    """Anything of known length with items by number."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: Any, /) -> Any: ...
+
+
 @dataclass(frozen=True)
-class Pool:
-    """Points with positions. `pool[2:5]` and `pool[positions]` are batches."""
+class Indexed:
+    """Points by number. `pool[2:5]` and `pool[positions]` are batches."""
 
     source: Any
     collate: Any = default_collate
 
     def __len__(self) -> int:
         return size(self.source)
+
+    @property
+    def size(self) -> int:
+        return len(self)
+
+    @property
+    def positions(self) -> Indices:
+        return torch.arange(len(self))
+
+    def at(self, positions: Indices) -> Any:
+        """These points as a batch."""
+        return self[positions]
 
     def __getitem__(self, points: slice | Tensor) -> Any:
         if isinstance(self.source, Mapping):
@@ -81,9 +100,35 @@ class Pool:
         return item
 
     def blocks(self, points: int) -> Iterator[tuple[Any, Tensor]]:
-        """Batches in order with their positions; the next is read while this one is used."""
-        spans = [torch.arange(i, min(i + points, len(self))) for i in range(0, len(self), points)]
-        yield from ahead((self[int(at[0]) : int(at[-1]) + 1], at) for at in spans)
+        """Batches in order, with their positions."""
+        for start in range(0, len(self), points):
+            stop = min(start + points, len(self))
+            yield self[start:stop], torch.arange(start, stop)
+
+
+@dataclass(frozen=True)
+class Subset:
+    """Some points of a pool, at the positions that they have in the whole of it."""
+
+    whole: Indexed
+    positions: Indices  # ascending
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    @property
+    def size(self) -> int:
+        return len(self)
+
+    def at(self, positions: Indices) -> Any:
+        """These points as a batch: neighbours as one slice."""
+        first, last = int(positions[0]), int(positions[-1])
+        together = last - first + 1 == len(positions) and bool((positions.diff() == 1).all())
+        return self.whole[slice(first, last + 1) if together else positions]
+
+    def blocks(self, points: int) -> Iterator[tuple[Any, Tensor]]:
+        for part in self.positions.split(points):
+            yield self.at(part), part
 
 
 def _rows(array: Array, points: slice | Tensor) -> Array:
@@ -140,22 +185,14 @@ class Stream:
 
     batches: Iterable[Any]
 
-    def blocks(self, points: int) -> Iterator[tuple[Any, Tensor]]:
-        yield from ahead(self._numbered())
+    @property
+    def size(self) -> None:
+        return None
 
-    def _numbered(self) -> Iterator[tuple[Any, Tensor]]:
+    def blocks(self, points: int) -> Iterator[tuple[Any, Tensor]]:
+        """Batches as they come, whatever their size."""
         start = 0
         for batch in self.batches:
             x = unlabelled(batch)
             yield x, torch.arange(start, start + size(x))
             start += size(x)
-
-
-def ahead(items: Iterator[Any]) -> Iterator[Any]:
-    """The same items, each made in another thread while the one before is in use."""
-    done = object()
-    with ThreadPoolExecutor(1) as reader:
-        upcoming = reader.submit(next, items, done)
-        while (item := upcoming.result()) is not done:
-            upcoming = reader.submit(next, items, done)
-            yield item

@@ -7,7 +7,7 @@ file; the other formats are read whole.
 import csv
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,6 @@ from balent.data import arrays
 from balent.data.cells import unescaped
 
 COLUMNS = ("point", "draw", "class", "probability")
-BLOCK = 1 << 22  # elements at a time
 ROW = 8 * len(COLUMNS)  # bytes that a row of a parquet file takes at least
 LARGEST = (1 << 63) - 1  # combinations of points, draws and classes that can be numbered
 WHOLE = 1 << 53  # below this, whole numbers in floating point are exact
@@ -27,28 +26,21 @@ DECIMAL = re.compile(r"0|-?[1-9][0-9]{0,999}")
 
 
 @dataclass(frozen=True)
-class Source:
-    """An array [pool, draws, classes] that is read in windows; names are what the file calls its points."""
+class Table:
+    """An array [pool, draws, classes] that is read in windows of points; names are what the file calls its points."""
 
     shape: tuple[int, ...]
     window: Callable[[int, int], np.ndarray]
     names: Sequence[Any] | np.ndarray | None = None
 
-    @property
-    def pool(self) -> int:
+    def __len__(self) -> int:
         return self.shape[0]
 
     def name(self, position: int) -> Any:
         return position if self.names is None else self.names[position]
 
-    def blocks(self) -> Iterator[tuple[int, np.ndarray]]:
-        """Positions of their first points, and blocks."""
-        size = max(1, BLOCK // max(1, int(np.prod(self.shape[1:]))))
-        for start in range(0, self.pool, size):
-            yield start, self.window(start, min(start + size, self.pool))
 
-
-def read(path: Path, key: str | None = None) -> Source:
+def read(path: Path, key: str | None = None) -> Table:
     """The draws in a file, by its suffix; `key` names the array in an .npz."""
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
@@ -56,25 +48,25 @@ def read(path: Path, key: str | None = None) -> Source:
     return reader(path, key)
 
 
-def _npy(path: Path, key: str | None) -> Source:
+def _npy(path: Path, key: str | None) -> Table:
     found = arrays.stored(path)
     shape = found.header.shape
     if len(shape) != 3 or found.header.fortran or 0 in shape:  # rare: mapped whole; checks speak of its shape
         return _whole(found.whole())
     checks.draws(found.rows(0, 1))
-    return Source(shape, found.rows)
+    return Table(shape, found.rows)
 
 
-def _npz(path: Path, key: str | None) -> Source:
+def _npz(path: Path, key: str | None) -> Table:
     return _whole(arrays.npz(path, key))
 
 
-def _whole(array: np.ndarray, names: Sequence[Any] | np.ndarray | None = None) -> Source:
+def _whole(array: np.ndarray, names: Sequence[Any] | np.ndarray | None = None) -> Table:
     checks.draws(array)
-    return Source(array.shape, lambda start, stop: array[start:stop], names)
+    return Table(array.shape, lambda start, stop: array[start:stop], names)
 
 
-def _csv(path: Path, key: str | None) -> Source:
+def _csv(path: Path, key: str | None) -> Table:
     with path.open(newline="", encoding="utf-8-sig") as file:
         rows = csv.reader(file)
         try:
@@ -103,7 +95,7 @@ def arrow() -> tuple[type[Exception], Any]:
     return ArrowException, parquet
 
 
-def _parquet(path: Path, key: str | None) -> Source:
+def _parquet(path: Path, key: str | None) -> Table:
     invalid, parquet = arrow()
     try:
         data = parquet.ParquetDataset(path)
@@ -149,7 +141,7 @@ def _check_columns(path: Path, came: Sequence[str]) -> None:
 Numbered = tuple[Sequence[Any] | np.ndarray, np.ndarray]  # different values in order, and which of them each row has
 
 
-def _from_long(path: Path, columns: Sequence[Numbered], values: np.ndarray) -> Source:
+def _from_long(path: Path, columns: Sequence[Numbered], values: np.ndarray) -> Table:
     """One row for each point, draw and class, in any order; every combination exactly once."""
     labels, index = zip(*columns, strict=True)
     shape = tuple(len(names) for names in labels)
@@ -206,7 +198,7 @@ def _named(column: Sequence[str]) -> Numbered:
     return [int(name) for name in ordered] if numbers else ordered, index
 
 
-READERS: dict[str, Callable[[Path, str | None], Source]] = {
+READERS: dict[str, Callable[[Path, str | None], Table]] = {
     ".npy": _npy,
     ".npz": _npz,
     ".csv": _csv,

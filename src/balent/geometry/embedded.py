@@ -2,68 +2,88 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from balent import checks
+from balent import adapt, checks
 from balent.geometry.distances import Embedded, Points
-from balent.geometry.rows import CHUNK, Rows, Storage
+from balent.geometry.rows import Rows, Storage
 from balent.maths.moments import Moments
-from balent.strategies.blocks import blocks, length
-from balent.types import Batches, Indices, Pool, Sampled
+from balent.types import Batch, Indices, Pool, Sampled
 
-MEMORY = 4 << 30  # bytes of rows kept in memory; what is more goes to a temporary file
+MEMORY = 4 << 30  # bytes of rows kept in memory; more of them go to a temporary file
 LARGEST = {"float32": 1e18, "float16": 65504.0}  # about where squares overflow; the largest number there is
 Factors = Callable[[Moments], Float[Tensor, "pool classes"]]
+
+
+class Embedding:
+    """A fold: features of all points, and factors of their moments if there are any, in the order of the pool."""
+
+    def __init__(self, factors: Factors | None, memory: int, storage: Storage, expected: int | None) -> None:
+        self.factors, self.storage = factors, storage
+        self.features, self.multiplied = Rows(memory, storage, expected), Rows(memory, storage, expected)
+        self.norms: list[Tensor] = []
+        self.positions: list[Tensor] = []
+
+    def add(self, sampled: Sampled, batch: Batch, positions: Indices) -> None:
+        q = None if self.factors is None else self.factors(sampled.moments(batch, positions))
+        h = adapt.features(sampled, batch)
+        self._keep(h, q, positions)
+
+    def merge(self, other: "Embedding") -> "Embedding":
+        positions = torch.cat(other.positions)
+        for chunk in other.features.chunks():
+            q = None if self.factors is None else other.multiplied[chunk]
+            self._keep(other.features[chunk], q, positions[chunk])
+        return self
+
+    def _keep(self, h: Tensor, q: Tensor | None, positions: Indices) -> None:
+        kept = None if q is None else self.multiplied.add(q)
+        norms = Points.of(self.features.add(h), kept).norms
+        checks.features(h, norms, LARGEST[self.storage], positions)
+        self.norms.append(norms)
+        self.positions.append(positions)
+
+    def embedded(self) -> tuple[Embedded, Indices]:
+        """The points, and where in the pool each of them is."""
+        rows = Embedded(self.features, self.multiplied if self.factors else None, torch.cat(self.norms))
+        return rows, torch.cat(self.positions)
+
+    def close(self) -> None:
+        self.features.close()
+        self.multiplied.close()
 
 
 @contextmanager
 def embedded(
     sampled: Sampled,
-    pool: Pool | Batches,
+    pool: Pool,
     k: int,
     *,
     factors: Factors | None = None,
     memory: int = MEMORY,
     storage: Storage = "float32",
-) -> Iterator[Embedded]:
-    """Features of all points, and factors of their moments where there are any. What is kept is freed at the end."""
-    points = length(pool)
-    checks.batch_size(k, points)
+) -> Iterator[tuple[Embedded, Indices]]:
+    """All points, embedded, and their positions. Memory and files are freed at the end."""
     checks.lookup(LARGEST, storage, "storage")
-    kept, multiplied, norms = Rows(memory, storage, points), Rows(memory, storage, points), []
+    fold = Embedding(factors, memory, storage, pool.size)
     try:
-        for batch, positions in blocks(sampled, pool):
-            q = None if factors is None else multiplied.add(factors(sampled.moments(batch, positions)))
-            h = features(sampled, batch, positions)
-            norms.append(Points.of(kept.add(h), q).norms)
-            checks.features(h, norms[-1], LARGEST[storage], positions)
-        checks.batch_size(k, len(kept))  # a stream tells only now how long it was
-        yield Embedded(kept, multiplied if factors else None, torch.cat(norms))
+        pool.scan(sampled, fold)
+        found, positions = fold.embedded()
+        checks.batch_size(k, len(found))  # only now is it known how long a stream was
+        yield found, positions
     finally:
-        kept.close()
-        multiplied.close()
+        fold.close()
 
 
-def features(sampled: Any, batch: Any, positions: Indices | None = None) -> Float[Tensor, "batch features"]:
-    """The features of a batch. Points that have a position are counted, where an engine counts."""
-    if not hasattr(sampled, "features"):
-        raise ValueError(
-            f"this strategy compares features, but {type(sampled).__name__} has none; give it a method features(batch)"
-        )
-    found = torch.as_tensor(sampled.features(batch)).flatten(1)
-    if positions is not None and hasattr(sampled, "advance"):
-        sampled.advance(positions)
-    return found.to("cpu", torch.float32)
-
-
-def of_labelled(sampled: Any, labelled: Any) -> Points:
-    """What is labelled already, embedded as its features."""
-    size = min(CHUNK, getattr(sampled, "block", CHUNK))
-    found = torch.cat([features(sampled, labelled[i : i + size]) for i in range(0, len(labelled), size)])
+def of_labelled(sampled: Sampled, pool: Pool) -> Points | None:
+    """The labelled points, embedded as their features; None if there are none."""
+    known = pool.labelled
+    if known is None or not len(known.positions):
+        return None
+    found = known.read(sampled, known.positions, adapt.features)
     points = Points.of(found)
     checks.features(found, points.norms, LARGEST["float32"])
     return points

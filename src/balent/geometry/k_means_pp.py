@@ -1,97 +1,128 @@
 """k-means++ seeding (Arthur & Vassilvitskii, 2007), exact in distribution, without a pass for each centre.
 
-The next centre is drawn in proportion to w·d², d the distance to the nearest centre so far. Distances
-only shrink, so the ones known from an earlier pass are bounds: a candidate drawn in proportion to its
-bound, and accepted with probability (distance now) / bound, has exactly that distribution (rejection;
-von Neumann, 1951). Its distance now takes a comparison with the centres since that pass, of one
-point instead of all. Bounds are made anew, for all those centres in one product, once the rejected
-candidates have cost as much as that would: so a pool of a few tight clusters costs about twice what passes
-would at worst, and one without them next to nothing.
+The next centre is drawn in proportion to w·d², d the distance to the nearest centre so far. Every point has a clock
+that rings at the times of a Poisson process whose rate is a bound on its w·d²; a ring counts with probability
+(w·d² now) / bound. The first ring that counts then has exactly that distribution (thinning; Lewis & Shedler, 1979), and
+so has the next one after it. Distances only shrink, so the ones known from an earlier pass are bounds: a ring takes a
+comparison with the centres since that pass, of one point instead of all. Bounds are made anew, for all those
+centres in one product, once the rings that did not count have cost as much as that would. Clocks then run
+slower: the time left until a ring grows as its bound shrinks.
+
+Times and decisions are functions of (seed, position, number of the ring), so the centres do not depend on the order of
+the pool, nor on how it was read.
 """
+
+import heapq
 
 import numpy as np
 import torch
 from jaxtyping import Float
-from torch import Generator, Tensor
+from torch import Tensor
 
 from balent.geometry.distances import Embedded, Points, squared
+from balent.maths import noise
 from balent.types import Indices, Scores
 
-CANDIDATES = 128  # at a time: compared with the centres, and with each other, by one product
+TOGETHER = 128  # clocks at a time: compared with the centres, and with each other, by one product
+CLOCKS = 1 << 20  # of the purposes of noise: those from here on
 NARROW = 8  # columns: a product with fewer is no faster, since it waits for memory
 
 
 def seeds(
-    points: Embedded, k: int, first: int, *, generator: Generator, weights: Scores | None = None
+    points: Embedded, k: int, first: int, *, seed: int, positions: Indices, weights: Scores | None = None
 ) -> tuple[Indices, Float[Tensor, " chosen"]]:
-    """k different points, and w·d² of each when it was drawn. The first is given, and has w·‖g‖².
+    """k different rows of `points`, and w·d² of each when it was drawn. The first is given, and has w·‖g‖².
 
-    Where every distance left is 0, points are drawn from what remains, each as likely as any other.
+    Where every distance left is 0, rows are drawn from what remains, each as likely as any other.
     """
     w = torch.ones(len(points), dtype=torch.float64) if weights is None else weights.double()
-    seeding = Seeding(points, w, first, generator)
-    while len(seeding.chosen) < k and seeding.total > 0:
+    seeding = Seeding(points, w, first, seed, positions)
+    while len(seeding.chosen) < k and seeding.left:
         seeding.more(k)
     chosen, scores = torch.tensor(seeding.chosen), torch.tensor(seeding.scores, dtype=torch.float64)
-    left = k - len(chosen)
-    rest = _without(len(points), chosen)[torch.randperm(len(points) - len(chosen), generator=generator)[:left]]
-    return torch.cat([chosen, rest]), torch.cat([scores, torch.zeros(left, dtype=torch.float64)])
+    order = noise.uniform(seed, positions, purpose=CLOCKS - 1)
+    order[chosen] = torch.inf
+    rest = order.argsort()[: k - len(chosen)]
+    return torch.cat([chosen, rest]), torch.cat([scores, torch.zeros(len(rest), dtype=torch.float64)])
 
 
 class Seeding:
-    """The centres so far, and bounds on the weighted squared distances to them."""
+    """The centres so far, bounds on the weighted squared distances to them, and when each clock rings next."""
 
-    def __init__(self, points: Embedded, weights: Tensor, first: int, generator: Generator) -> None:
-        self.points, self.weights, self.generator = points, weights, generator
+    def __init__(self, points: Embedded, weights: Tensor, first: int, seed: int, positions: Indices) -> None:
+        self.points, self.weights, self.seed, self.positions = points, weights, seed, positions
         self.chosen, self.scores = [first], [float(weights[first] * points.norms[first])]
-        self.bounds = torch.full((len(points),), torch.inf, dtype=torch.float64)
-        self.compared = 0  # centres that the bounds know
-        self._refresh()
+        self.rings = torch.zeros(len(points), dtype=torch.int64)  # of each clock, so far
+        self.now, self.compared, self.rejected = 0.0, 1, 0  # compared: centres that the bounds know
+        self.bounds = self._distances(torch.tensor([first]))
+        self.bounds[first] = 0.0
+        self.times = noise.exponential(seed, positions, CLOCKS) / self.bounds  # infinite where nothing is left
 
     @property
-    def total(self) -> float:
-        return float(self.upto[-1])
+    def left(self) -> bool:
+        return bool(self.times.isfinite().any())
 
     def more(self, k: int) -> None:
-        """Some candidates, accepted or not, up to k centres."""
-        u = torch.rand(2, CANDIDATES, dtype=torch.float64, generator=self.generator)
-        at = torch.searchsorted(self.upto, u[0] * self.upto[-1], right=True).clamp(max=len(self.upto) - 1)
-        rows, w, bound = self.points[at], self.weights[at], self.bounds[at].numpy()
-        now = np.minimum(bound, self._recent(rows, w))
-        apart = (w[:, None] * squared(rows, rows)).double().numpy()
-        for i, threshold in enumerate(u[1].numpy() * bound):
-            if threshold < now[i]:
-                self.chosen.append(int(at[i]))
-                self.scores.append(float(now[i]))
-                now = np.minimum(now, apart[:, i])
-            else:
-                self.rejected += 1
-            if len(self.chosen) == k:
-                return
+        """The rings of the clocks that come next, in order, up to k centres."""
+        next_times, at = self.times.topk(min(TOGETHER, len(self.times)), largest=False)
+        at, horizon = at[next_times.isfinite()], float(next_times.max())
+        ringing = Ringing(self, at)
+        queue = [(float(self.times[row]), int(self.positions[row]), i) for i, row in enumerate(at.tolist())]
+        heapq.heapify(queue)
+        while queue and len(self.chosen) < k:
+            self.now, position, i = heapq.heappop(queue)
+            again = ringing.ring(i)
+            if again is not None and again <= horizon:
+                heapq.heappush(queue, (again, position, i))
         if self._is_dear():
             self._refresh()
 
-    def _recent(self, rows: Points, weights: Tensor) -> np.ndarray:
-        """Weighted squared distances to the nearest of the centres since the last pass."""
-        recent = self.chosen[self.compared :]
-        if not recent:
-            return np.full(len(rows), np.inf)
-        return (weights * squared(rows, self.points[torch.tensor(recent)]).amin(1)).double().numpy()
+    def _distances(self, centres: Tensor) -> Tensor:
+        return self.weights * self.points.nearest(self.points[centres])
 
     def _is_dear(self) -> bool:
         recent = len(self.chosen) - self.compared
-        return recent > 0 and self.rejected * (recent + CANDIDATES) >= len(self.points) * max(recent, NARROW)
+        return recent > 0 and self.rejected * (recent + TOGETHER) >= len(self.points) * max(recent, NARROW)
 
     def _refresh(self) -> None:
-        """One pass over the pool: the bounds are distances again."""
+        """One pass over the pool: the bounds are distances again, and clocks slow down with them."""
         recent = torch.tensor(self.chosen[self.compared :])
-        self.bounds = torch.minimum(self.bounds, self.weights * self.points.nearest(self.points[recent]))
-        self.bounds[recent] = 0.0
-        self.upto = self.bounds.cumsum(0)
-        self.compared, self.rejected = len(self.chosen), 0
+        bounds = torch.minimum(self.bounds, self._distances(recent))
+        bounds[recent] = 0.0
+        left = self.times - self.now
+        self.times = torch.where(bounds > 0, self.now + left * (self.bounds / bounds), torch.inf)
+        self.bounds, self.compared, self.rejected = bounds, len(self.chosen), 0
 
 
-def _without(points: int, chosen: Tensor) -> Tensor:
-    left = torch.ones(points, dtype=torch.bool)
-    left[chosen] = False
-    return left.nonzero().flatten()
+class Ringing:
+    """Some clocks: their distances to the nearest centre as it is now."""
+
+    def __init__(self, seeding: Seeding, at: Tensor) -> None:
+        self.seeding, self.at = seeding, at.tolist()
+        rows, weights = seeding.points[at], seeding.weights[at]
+        self.distances = np.minimum(seeding.bounds[at].numpy(), _recent(seeding, rows, weights))
+        self.apart = (weights[:, None] * squared(rows, rows)).double().numpy()
+
+    def ring(self, i: int) -> float | None:
+        """The point becomes a centre, or its clock is set again: to this time."""
+        s, row = self.seeding, self.at[i]
+        ring = int(s.rings[row])
+        here = s.positions[row : row + 1]
+        if float(noise.uniform(s.seed, here, CLOCKS + 2 * ring + 1)) * float(s.bounds[row]) < self.distances[i]:
+            s.chosen.append(row)
+            s.scores.append(float(self.distances[i]))
+            s.times[row] = torch.inf
+            self.distances = np.minimum(self.distances, self.apart[:, i])
+            return None
+        s.rejected += 1
+        s.rings[row] += 1
+        s.times[row] += float(noise.exponential(s.seed, here, CLOCKS + 2 * ring + 2)) / float(s.bounds[row])
+        return float(s.times[row])
+
+
+def _recent(seeding: Seeding, rows: Points, weights: Tensor) -> np.ndarray:
+    """Weighted squared distances to the nearest of the centres that the bounds do not know."""
+    recent = seeding.chosen[seeding.compared :]
+    if not recent:
+        return np.full(len(rows), np.inf)
+    return (weights * squared(rows, seeding.points[torch.tensor(recent)]).amin(1)).double().numpy()

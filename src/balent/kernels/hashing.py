@@ -17,6 +17,11 @@ def uniform(key: Tensor, units: int) -> Tensor:
     return _shifted(mixed(key[..., None], torch.arange(units)), 11).double() * 2.0**-53
 
 
+def unit(key: Tensor) -> Tensor:
+    """Each key as a number on (0, 1), never an end of it: logarithms stay finite."""
+    return (_shifted(key, 11).double() + 0.5) * 2.0**-53
+
+
 def threshold(p: float) -> int:
     """p as one of the 2⁶³ values that a hash less its last bit can take."""
     return min(int(p * 2.0**63), (1 << 63) - 1)

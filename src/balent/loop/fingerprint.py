@@ -12,14 +12,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from balent.data.pool import Pool
+from balent.data.pool import Indexed
 from balent.kernels.hashing import mixed
 
 ROWS = 1000
 KEY = 0x62616C656E74  # "balent": which rows are looked at never changes
 
 
-def pin(pool: Pool, ids: Sequence[str] | None) -> str:
+def pin(pool: Indexed, ids: Sequence[str] | None) -> str:
     """What a directory records of its pool: `ids:…`, `rows:…`, or `length:…` if nothing else stays the same."""
     if ids is not None:
         return f"ids:{of_ids(ids)}"
@@ -28,7 +28,7 @@ def pin(pool: Pool, ids: Sequence[str] | None) -> str:
     return f"rows:{first}" if stable else f"length:{len(pool)}"
 
 
-def matches(pinned: str, pool: Pool, ids: Sequence[str] | None) -> bool:
+def matches(pinned: str, pool: Indexed, ids: Sequence[str] | None) -> bool:
     """Is this the pool that was pinned?"""
     kind = pinned.partition(":")[0]
     if kind == "ids":
@@ -45,7 +45,7 @@ def of_ids(ids: Iterable[str]) -> str:
     return digest.hexdigest()
 
 
-def of_rows(pool: Pool) -> str:
+def of_rows(pool: Indexed) -> str:
     """The number of points, and some of them."""
     digest = hashlib.sha256(f"{len(pool)}".encode())
     for at in rows(len(pool)).split(100):

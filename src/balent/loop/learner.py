@@ -19,16 +19,16 @@ import torch
 from torch import Generator, Tensor
 
 from balent import checks, names
+from balent.acquisition import randomness
 from balent.acquisition.acquire import acquire
-from balent.data.pool import Pool, as_pool
-from balent.loop import checkpoint, fingerprint, randomness
+from balent.data.pool import Indexed, Subset, as_source
+from balent.loop import checkpoint, fingerprint
 from balent.loop import journal as records
 from balent.loop import start as starts
 from balent.loop.labels import Event, Labels
-from balent.loop.remaining import Remaining, remaining
 from balent.loop.seeds import seed_of
 from balent.strategies import strategy as named
-from balent.types import Picks, Predictor, Sampled, Strategy, Wide
+from balent.types import HasWidth, Picks, Predictor, Sampled, Strategy
 
 FORMAT = 2  # of the journal
 PINNED = ("format", "fingerprint", "code")  # of its first line: checked apart from the settings
@@ -69,15 +69,15 @@ class Learner:
         start: Literal["random"] | Sequence[int] = "random",
         say: Say = warnings.warn,
     ) -> None:
-        found = as_pool(pool)
-        if not isinstance(found, Pool):
+        found = as_source(pool)
+        if not isinstance(found, Indexed):
             raise TypeError("a Learner asks by position, so its pool must have a length and positions, not be a stream")
         if len(found) == 0:
             raise ValueError("the pool is empty: there is nothing to ask")
         checks.predictor(predictor)
         self.predictor, self.pool, self.seed, self.say = predictor, found, seed, say
         self.ids = None if ids is None else checks.ids(ids, len(found))
-        self.width = predictor.width(found[torch.tensor([0])]) if isinstance(predictor, Wide) else None
+        self.width = predictor.width(found[torch.tensor([0])]) if isinstance(predictor, HasWidth) else None
         self.strategy: Strategy = named(strategy) if isinstance(strategy, str) else strategy
         self.draws, self.masks = draws, randomness.masks(masks, predictor, self.strategy)
         self.start = start if isinstance(start, str) else _positions(start, len(found))
@@ -313,17 +313,13 @@ class Learner:
         return Picks(torch.tensor(chosen), torch.zeros(len(chosen), dtype=torch.float64))
 
     def _best(self, left: np.ndarray, k: int) -> Picks:
-        points, sampled, positions = remaining(self.pool, left, self.sampled(self.masks))
-        seed = seed_of(self.seed, "strategy", self.labels.asked)
+        seed = seed_of(self.seed, "strategy", len(self.labels.told))
         auto = "auto" if self.draws == "auto" else None
-        picks = acquire(sampled, points, k, self.strategy, seed=seed, draws=auto, labelled=self._labelled())
-        covers = None if picks.covers is None else [positions[near] for near in picks.covers]
-        return Picks(positions[picks.indices], torch.as_tensor(picks.scores), draws=picks.draws, covers=covers)
+        rest, labelled = self._subset(left), self._subset(np.array(sorted({*self.labels.told, *self.labels.pending})))
+        return acquire(self.sampled(self.masks), rest, k, self.strategy, seed=seed, draws=auto, labelled=labelled)
 
-    def _labelled(self) -> Remaining:
-        """What is told, or asked and soon to be told."""
-        closed = sorted({*self.labels.told, *self.labels.pending})
-        return Remaining(self.pool.source, self.pool.collate, torch.tensor(closed))
+    def _subset(self, positions: np.ndarray) -> Subset:
+        return Subset(self.pool, torch.from_numpy(positions))
 
     def _resume_fit(self) -> None:
         """After a crash of a run that starts each fit from the last one: that fit once more, from where it started."""

@@ -2,27 +2,18 @@
 
 from collections.abc import Callable
 from itertools import accumulate
-from typing import Any
 
 import torch
 from jaxtyping import Float
-from torch import Generator, Tensor
+from torch import Tensor
 
 from balent import checks
+from balent.maths import noise
 from balent.maths.moments import Moments
-from balent.types import Indices, Sampled, Scores
+from balent.types import Indices, Scores
 
 GROUPS = 10  # of draws, for a standard error
 STEP = 0.1  # of weights: no normal number makes one negative
-
-
-def groups_of(sampled: Sampled, batch: Any, positions: Indices | None, count: int = GROUPS) -> list[Moments]:
-    """The moments of groups of draws at these points."""
-    own = getattr(sampled, "groups", None)
-    if own is not None:
-        return own(batch, positions, count)
-    draws = sampled(batch, positions)
-    return Moments.groups(draws, min(count, draws.shape[1]), positions=positions)
 
 
 def merged(groups: list[Moments]) -> Moments:
@@ -44,23 +35,19 @@ def jackknife(groups: list[Moments], measure: Callable[[Moments], Scores]) -> Te
     return without.std(0, correction=0) * (len(groups) - 1) ** 0.5
 
 
-def noise(groups: list[Moments], measure: Callable[[Moments], Scores], generator: Generator) -> Tensor:
-    """What other draws would have changed in the score: a normal deviate of each point's own, with its standard error.
+def deviates(
+    groups: list[Moments], measure: Callable[[Moments], Scores], seed: int, positions: Indices
+) -> Float[Tensor, " pool"]:
+    """What other draws would have changed in each score: a normal deviate of the position, with the standard error.
 
     The slope of the score along a random change of the groups' weights (the infinitesimal jackknife, Jaeckel, 1972):
     of a mean over g groups, weights 1 + ε_i with normal ε give (g - 1)/g of the variance that the jackknife finds.
     """
     g = len(groups)
     checks.enough_draws(g, 2)
-    change = STEP * normal(len(groups[0]) * g, generator).view(-1, g).to(groups[0].mean.device)
+    change = STEP * noise.normal(seed, positions, g).to(groups[0].mean.device)
     up, down = (measure(weighted(groups, 1 + sign * change)) for sign in (1, -1))
     return (up - down) * (g / (g - 1)) ** 0.5 / (2 * STEP)
-
-
-def normal(n: int, generator: Generator) -> Tensor:
-    """Standard normal numbers, the same in blocks of any size: torch.randn has others for other sizes."""
-    uniform = torch.rand(n, dtype=torch.float64, generator=generator)
-    return torch.special.ndtri(uniform.clamp(min=2.0**-54))  # 0 would be -∞
 
 
 def weighted(groups: list[Moments], weights: Float[Tensor, "pool groups"]) -> Moments:

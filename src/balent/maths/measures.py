@@ -10,33 +10,17 @@ so that a small score is as exact as a large one.
 
 import math
 from collections.abc import Callable
-from functools import wraps
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import torch
 from torch import Generator, Tensor
 
-from balent import kernels
 from balent.maths import beta
 from balent.maths.facts import declares, facts
 from balent.maths.moments import Moments
 from balent.types import ByClass, Measure, Scores
 
 LOG2 = math.log(2)
-
-
-def once(f: Measure) -> Measure:
-    """f, computed once for the same moments: several measures in one pass share their parts."""
-    known: WeakKeyDictionary[Moments, Scores] = WeakKeyDictionary()
-
-    @wraps(f)
-    def of(m: Moments, /) -> Scores:
-        if m not in known:
-            known[m] = f(m)
-        return known[m]
-
-    return of
 
 
 def log_signed(scores: Tensor) -> Tensor:
@@ -54,32 +38,6 @@ def random(m: Moments, *, generator: Generator | None = None) -> Scores:
     return torch.rand(len(m), dtype=m.mean.dtype, generator=generator).to(m.mean.device)
 
 
-class Seeded:
-    """The random measure with its generator: the only one that is no function of the draws."""
-
-    def __init__(self, generator: Generator | None) -> None:
-        self.generator = generator
-
-    def __call__(self, m: Moments) -> Scores:
-        return random(m, generator=self.generator)
-
-
-def bound(measure: Measure, generator: Generator | None) -> Measure:
-    """The measure, and if it is the random one, its generator with it."""
-    return Seeded(generator) if measure is random else measure
-
-
-def ranked(measure: Measure, generator: Generator | None) -> Measure:
-    """The measure as one ranks points by it: bound to its generator, and refused where one draw says nothing."""
-    scores = bound(measure, generator)
-
-    def of(m: Moments, /) -> Scores:
-        check_draws(measure, m.n)
-        return scores(m)
-
-    return of
-
-
 def check_draws(measure: Measure, n: int) -> None:
     """Points are not ranked by how much their draws differ where each has one draw: all that is left is rounding."""
     if n == 1 and facts(measure).spread:
@@ -94,18 +52,13 @@ def name_of(measure: Measure) -> str:
     return getattr(getattr(measure, "func", measure), "__name__", "this measure")
 
 
-@once
 def entropy(m: Moments) -> Scores:
     """H(Y) = -Σ_c E[P_c] log E[P_c], the entropy of the label: also the expected cross-entropy loss.
 
     >>> entropy(Moments.of(torch.tensor([[[0.9, 0.1], [0.1, 0.9]]])))  # log 2: which one is it?
     tensor([0.6931], dtype=torch.float64)
     """
-    top, index = m.mean.max(-1, keepdim=True)
-    doubt = (m.within.gather(-1, index) + m.var.gather(-1, index)) / top  # 1 - top, of which log1p loses no digit
-    log = m.mean.clamp(min=torch.finfo(m.mean.dtype).tiny).log()  # 0 log 0 = 0
-    surprise = -log.scatter_(-1, index, torch.where(top > 0.5, torch.log1p(-doubt), top.log()))
-    return (m.mean * surprise).sum(-1)
+    return m.predictive_entropy
 
 
 def aleatoric(m: Moments) -> Scores:
@@ -117,7 +70,7 @@ def aleatoric(m: Moments) -> Scores:
 def bald(m: Moments) -> Scores:
     """I(ω, Y) = H(Y) - E_ω H(Y|ω): how much the functions disagree (Houlsby et al., 2011)."""
     # Never negative; where all draws agree, rounding could make it so.
-    return (entropy(m) - m.entropy).clamp(min=0)
+    return (m.predictive_entropy - m.entropy).clamp(min=0)
 
 
 @declares(spread=True)
@@ -143,20 +96,15 @@ def margin(m: Moments) -> Scores:
 
 
 @declares(spread=True, log_key=log_signed)
-@once
 def posterior_uncertainty(m: Moments) -> Scores:
     """U = Σ_c E[P_c] h(P_c⁺) <= 0: the entropy of a class probability after its class was seen."""
-    compiled = kernels.posterior_terms(m.mean, m.var, m.within, m.n, beta.NEAR)
-    if compiled is None:
-        return (m.mean * beta.plus_entropy(*_betas(m))).sum(-1)
-    terms, near = compiled
-    return (beta.near_uniform(m.mean, *_betas(m), otherwise=terms) if near else terms).sum(-1)
+    return m.posterior_uncertainty
 
 
 @declares(spread=True, log_key=log_signed)
 def mjent(m: Moments) -> Scores:
     """Marginalized joint entropy, U + H(Y): posterior, epistemic and aleatoric uncertainty."""
-    return posterior_uncertainty(m) + entropy(m)
+    return m.posterior_uncertainty + m.predictive_entropy
 
 
 @declares(spread=True, log_key=log_signed)
@@ -167,8 +115,8 @@ def balent(m: Moments, precision: float = 1.0) -> Scores:
     the precisions -1, 0, 1, 2 and 3. The denominator vanishes at H(Y) = -precision · log 2, that is,
     only for precisions of 0 and less: the quotient there is infinite, with the sign of U + H(Y).
     """
-    h = entropy(m)
-    return (posterior_uncertainty(m) + h) / (h + precision * LOG2)
+    h = m.predictive_entropy
+    return (m.posterior_uncertainty + h) / (h + precision * LOG2)
 
 
 @declares(spread=True, log_key=log_signed)
@@ -204,8 +152,8 @@ def mjentacq(m: Moments) -> Scores:
 @declares(spread=True, log_key=log_signed)
 def balent_released(m: Moments) -> Scores:
     """(U + 2H) / (H + log 2), the balance that `balentacq_released` ranks by."""
-    h = entropy(m)
-    return (posterior_uncertainty(m) + 2 * h) / (h + LOG2)
+    h = m.predictive_entropy
+    return (m.posterior_uncertainty + 2 * h) / (h + LOG2)
 
 
 @declares(spread=True, balance=balent_released, log_key=log_signed)
@@ -257,7 +205,7 @@ def beta_eig(m: Moments) -> Scores:
 
         Σ_c p [(1 - p) ξ(-d) + p ξ((1 - p) d / p)],  p = E[P_c],  ξ(x) = (1 + x) log(1 + x) - x.
     """
-    a, b = _betas(m)
+    a, b = m.betas
     d = 1 / (a + b + 1)
     p = m.mean.clamp(min=torch.finfo(m.mean.dtype).tiny)  # a class that never occurs adds nothing
     return (p * (m.rest * _gap(-d) + p * _gap(m.rest / p * d))).sum(-1)
@@ -286,14 +234,10 @@ def dirichlet_bald(eta: ByClass) -> Scores:
 
 def _weighted(m: Moments, term: Callable[[Tensor, Tensor], Tensor]) -> Scores:
     """Σ_c E[P_c] term(a_c, b_c)."""
-    a, b = _betas(m)
+    a, b = m.betas
     tiny = torch.finfo(a.dtype).tiny
     # A class that never occurs adds nothing, even where its term overflows: 0 · ∞ is 0 here.
     return torch.where(m.mean < tiny, 0, m.mean * term(a.clamp(min=tiny), b)).sum(-1)
-
-
-def _betas(m: Moments) -> tuple[Tensor, Tensor]:
-    return beta.fit(m.mean, m.rest, m.within, m.var, m.n)
 
 
 FORMULAS: tuple[Any, ...] = (

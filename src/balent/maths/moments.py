@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from balent import checks, kernels
+from balent.maths import beta
 from balent.types import Array, ByClass, Indices, Scores
 
 
@@ -77,6 +78,29 @@ class Moments:
     def rest(self) -> ByClass:
         """1 - E[P], exact near 0 as well: E[P](1 - E[P]) = within + var, over E[P]."""
         return torch.where(self.mean > 0.5, (self.within + self.var) / self.mean, 1 - self.mean)
+
+    @cached_property
+    def betas(self) -> tuple[ByClass, ByClass]:
+        """a and b of the Beta marginals: P_c ~ Beta(a, b)."""
+        return beta.fit(self.mean, self.rest, self.within, self.var, self.n)
+
+    @cached_property
+    def predictive_entropy(self) -> Scores:
+        """H(Y) = -Σ_c E[P_c] log E[P_c], the entropy of the label."""
+        top, index = self.mean.max(-1, keepdim=True)
+        other = (self.within.gather(-1, index) + self.var.gather(-1, index)) / top  # 1 - top: log1p loses no digit
+        log = self.mean.clamp(min=torch.finfo(self.mean.dtype).tiny).log()  # 0 log 0 = 0
+        surprise = -log.scatter_(-1, index, torch.where(top > 0.5, torch.log1p(-other), top.log()))
+        return (self.mean * surprise).sum(-1)
+
+    @cached_property
+    def posterior_uncertainty(self) -> Scores:
+        """U = Σ_c E[P_c] h(P_c⁺) <= 0, P_c⁺ ~ Beta(a + 1, b): entropy of a class probability once its class is seen."""
+        compiled = kernels.posterior_terms(self.mean, self.var, self.within, self.n, beta.NEAR)
+        if compiled is None:
+            return (self.mean * beta.plus_entropy(*self.betas)).sum(-1)
+        terms, near = compiled
+        return (beta.near_uniform(self.mean, *self.betas, otherwise=terms) if near else terms).sum(-1)
 
     def __add__(self, other: "Moments") -> "Moments":
         """Chan, Golub & LeVeque (1983): exact where E[P²] - E[P]² would cancel."""

@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from balent.maths.moments import Moments
-from balent.types import Draws, Indices
+from balent.types import Indices, Probabilities, Traits
 
 Logits = Float[Tensor, "pool draws classes"]
 
@@ -30,8 +30,12 @@ class Functions:
     features_of: Callable[[Any], Float[Tensor, "pool features"]] | None = None
     block: int = 1024  # points at a time, for what `logits` needs
 
+    @property
+    def traits(self) -> Traits:
+        return Traits(self.n, self.block, plan=self.plan)
+
     @torch.inference_mode()
-    def __call__(self, batch: Any, positions: Indices | None = None) -> Draws:
+    def __call__(self, batch: Any, positions: Indices | None = None) -> Probabilities:
         return self.logits(as_tensor(batch), positions).softmax(-1)
 
     @torch.inference_mode()

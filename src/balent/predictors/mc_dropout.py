@@ -22,7 +22,7 @@ from balent.predictors.functions import as_tensor
 from balent.predictors.inputs import Batch
 from balent.predictors.last_layer import Features, features_of
 from balent.predictors.training import Progress, Trained, Training
-from balent.types import Draws, Indices
+from balent.types import Indices, Probabilities, Traits
 
 Design = Literal["independent", "stratified", "matched"]
 DESIGNS = ("independent", "stratified", "matched")
@@ -104,9 +104,10 @@ class SubNetworks:
         return self.masks.n
 
     @property
-    def independent(self) -> bool:
-        """Stratified and matched draws depend on each other."""
-        return self.masks.design == "independent"
+    def traits(self) -> Traits:
+        """What strategies and engines ask: stratified and matched draws, for one, depend on each other."""
+        independent = self.masks.design == "independent"
+        return Traits(self.n, self.block, not self.masks.per_point, independent, self.plan)
 
     @property
     def plan(self) -> str:
@@ -131,7 +132,7 @@ class SubNetworks:
             z = matched(z, *_last_layer(self.network, x))
         return (_logarithm(z) if self.probabilities else z).transpose(0, 1)
 
-    def __call__(self, batch: Any, positions: Indices | None = None) -> Draws:
+    def __call__(self, batch: Any, positions: Indices | None = None) -> Probabilities:
         return self.logits(batch, positions).softmax(-1)
 
     def moments(self, batch: Any, positions: Indices | None = None) -> Moments:

@@ -51,8 +51,7 @@ STRATEGIES: dict[str, Strategy] = {
 PREFIXES = {"power": Power, "jitter": Jitter, "diverse": Diverse}
 
 
-NO_SETTINGS = ("measure", "labelled")  # fields of strategies that a name cannot set
-JOINT = (BatchBALD, CoreMSE, CoreLog)  # these need functions that the whole pool shares
+NO_SETTINGS = ("measure", "stable")  # fields of strategies that a name cannot set
 
 
 def strategy(name: str) -> Strategy:

@@ -6,6 +6,7 @@ of the gradients picks large ones (doubt), far from each other (diversity).
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from torch import Generator
 
@@ -13,7 +14,7 @@ from balent.geometry.embedded import MEMORY, embedded
 from balent.geometry.k_means_pp import seeds
 from balent.geometry.rows import Storage
 from balent.maths.moments import Moments
-from balent.types import Batches, ByClass, Picks, Pool, Sampled
+from balent.types import ByClass, Needs, Picks, Pool, Sampled
 
 
 @dataclass(frozen=True)
@@ -27,10 +28,13 @@ class Badge:
 
     memory: int = MEMORY
     storage: Storage = "float32"
+    needs: ClassVar[Needs] = Needs(features=True, noise=True)
 
-    def __call__(self, sampled: Sampled, pool: Pool | Batches, k: int, *, generator: Generator) -> Picks:
-        with embedded(sampled, pool, k, factors=doubt, memory=self.memory, storage=self.storage) as gradients:
-            return Picks(*seeds(gradients, k, int(gradients.norms.argmax()), generator=generator))
+    def __call__(self, sampled: Sampled, pool: Pool, k: int, *, generator: Generator) -> Picks:
+        with embedded(sampled, pool, k, factors=doubt, memory=self.memory, storage=self.storage) as (rows, positions):
+            first, seed = int(rows.norms.argmax()), generator.initial_seed()
+            chosen, scores = seeds(rows, k, first, seed=seed, positions=positions)
+            return Picks(positions[chosen], scores)
 
 
 def doubt(m: Moments) -> ByClass:

@@ -14,17 +14,18 @@ anybody out: from there on points are drawn in proportion to their BALD, as Powe
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 import torch
 from torch import Generator, Tensor
 
-from balent import checks
+from balent.maths import noise
 from balent.maths.measures import bald
 from balent.strategies import joint
-from balent.strategies.blocks import blocks
+from balent.strategies.column import of_all
 from balent.strategies.configurations import Configurations
-from balent.types import Batches, Draws, Indices, Picks, Pool, Sampled
+from balent.strategies.top_k import ByMeasure
+from balent.types import Indices, Needs, Picks, Pool, Probabilities, Sampled
 
 SATURATED = 0.95  # of what draws can tell
 FEWEST, MOST = 32, 256  # candidates that are tried together
@@ -69,6 +70,7 @@ class BatchBALD:
 
     samples: int = 4096
     memory: int = 1 << 30
+    needs: ClassVar[Needs] = Needs(shared=True, again=True, noise=True)
 
     def __post_init__(self) -> None:
         if self.samples < 1:
@@ -93,40 +95,30 @@ draws of up to 67,108 candidates in memory
             exact += 1
         return Plan(exact, samples, kept, k)
 
-    def __call__(self, sampled: Sampled, pool: Pool | Batches, k: int, *, generator: Generator) -> Picks:
-        joint.check(sampled, pool, k, "batch_bald")
-        one = joint.draws_at(sampled, pool, torch.tensor([0]))
+    def __call__(self, sampled: Sampled, pool: Pool, k: int, *, generator: Generator) -> Picks:
+        one = pool.read(sampled, pool.positions[:1], joint.drawn)
         _, draws, classes = one.shape
-        plan = self.plan(k, draws, classes)
-        shelf, labels = Shelf(sampled, pool, classes, plan.kept), Configurations.before_any(draws, one.dtype)
-        alone = single_gains(sampled, pool)
+        plan, seed = self.plan(k, draws, classes), generator.initial_seed()
+        positions, alone = of_all(sampled, pool, ByMeasure(bald, seed))
+        shelf, labels = Shelf(sampled, pool, positions, classes, plan.kept), Configurations.before_any(draws, one.dtype)
         bounds = alone.clone()
-        indices: list[int] = []
+        rows: list[int] = []
         gains: list[float] = []
-        while len(indices) < k and (len(gains) < plan.exact or sum(gains) <= SATURATED * math.log(draws)):
-            if indices:
-                labels = labels.extended(shelf[torch.tensor(indices[-1:])][0], plan.samples, generator)
-            point, gain = best(bounds, labels, shelf)
-            bounds[point] = -torch.inf  # never again
-            indices.append(point)
+        while len(rows) < k and (len(gains) < plan.exact or sum(gains) <= SATURATED * math.log(draws)):
+            if rows:
+                labels = labels.extended(shelf[torch.tensor(rows[-1:])][0], plan.samples, generator)
+            row, gain = best(bounds, labels, shelf)
+            bounds[row] = -torch.inf  # never again
+            rows.append(row)
             gains.append(gain)
-        rest = in_proportion(alone, indices, k - len(indices), generator)
-        return Picks(torch.tensor([*indices, *rest]), torch.tensor([*gains, *[0.0] * len(rest)], dtype=torch.float64))
+        rest = in_proportion(alone, rows, k - len(rows), noise.gumbel(seed, positions))
+        scores = torch.tensor([*gains, *[0.0] * len(rest)], dtype=torch.float64)
+        return Picks(positions[torch.tensor([*rows, *rest])], scores)
 
 
-def single_gains(sampled: Sampled, pool: Any) -> Tensor:
-    """BALD of every point."""
-    found = torch.empty(len(pool), dtype=torch.float64)
-    for batch, positions in blocks(sampled, pool):
-        found[positions] = bald(sampled.moments(batch, positions)).cpu()
-    checks.scores(found, torch.arange(len(found)))
-    return found
-
-
-def in_proportion(gains: Tensor, taken: list[int], k: int, generator: Generator) -> list[int]:
-    """k of the other points, one after the other with probability ∝ gain: the largest of log gain + Gumbel noise."""
-    noise = -torch.rand(len(gains), generator=generator, dtype=torch.float64).log_().neg_().log_()
-    order = gains.clamp(min=torch.finfo(gains.dtype).tiny).log() + noise
+def in_proportion(gains: Tensor, taken: list[int], k: int, gumbel: Tensor) -> list[int]:
+    """k of the other rows, one after the other with probability ∝ gain: the largest of log gain + Gumbel noise."""
+    order = gains.clamp(min=torch.finfo(gains.dtype).tiny).log() + gumbel
     order[taken] = -torch.inf
     return order.topk(k).indices.tolist()
 
@@ -187,15 +179,16 @@ class Leader:
 class Shelf:
     """Draws of candidates. Those used last are kept, as many as fit; others are read again when they are needed."""
 
-    def __init__(self, sampled: Sampled, pool: Any, classes: int, capacity: int) -> None:
-        self.sampled, self.pool, self.classes, self.capacity = sampled, pool, classes, capacity
+    def __init__(self, sampled: Sampled, pool: Pool, positions: Indices, classes: int, capacity: int) -> None:
+        self.sampled, self.pool, self.positions, self.classes = sampled, pool, positions, classes
+        self.capacity = capacity
         self._kept: dict[int, Tensor] = {}
 
-    def __getitem__(self, positions: Indices) -> Draws:
-        wanted = positions.tolist()
+    def __getitem__(self, rows: Indices) -> Probabilities:
+        wanted = rows.tolist()
         missing = sorted(i for i in wanted if i not in self._kept)
         if missing:
-            found = joint.draws_at(self.sampled, self.pool, torch.tensor(missing))
+            found = self.pool.read(self.sampled, self.positions[torch.tensor(missing)], joint.drawn)
             self._kept |= {i: draws.clone() for i, draws in zip(missing, found, strict=True)}  # no views of all of them
         for i in wanted:
             self._kept[i] = self._kept.pop(i)  # to the end: used last

@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float
 from torch import Generator, Tensor
 
-from balent.types import Draws, Scores
+from balent.types import Probabilities, Scores
 
 # Nats: gains that differ by less are equal, and less than this is nothing.
 ROUNDING = {torch.float64: 1e-12, torch.float32: 2e-6}
@@ -48,7 +48,7 @@ class Configurations:
     def rounding(self) -> float:
         return ROUNDING[self.weights.dtype]
 
-    def gains(self, draws: Draws) -> Scores:
+    def gains(self, draws: Probabilities) -> Scores:
         """I(Y; ω | batch) at each of these points."""
         likely = self.probability.to(draws.dtype)
         noise = surprise(draws).sum(-1) @ (likely @ self.weights)
@@ -56,7 +56,7 @@ class Configurations:
         gains = torch.cat([self._label_entropies(some, likely) for some in draws.split(together)]) - noise
         return gains.where(gains > self.rounding, 0).double()
 
-    def _label_entropies(self, draws: Draws, likely: Tensor) -> Tensor:
+    def _label_entropies(self, draws: Probabilities, likely: Tensor) -> Tensor:
         """H(Y | batch) at each of these points: one product for all of them."""
         points, _, classes = draws.shape
         predicted = self.weights @ draws.transpose(0, 1).flatten(1)

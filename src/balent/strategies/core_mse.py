@@ -20,17 +20,20 @@ points whose bound reaches the k-th best are read again. The result is that of t
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
 from torch import Generator, Tensor
 
+from balent import adapt
+from balent.maths import noise
 from balent.strategies import joint
-from balent.strategies.blocks import BLOCK, blocks
+from balent.strategies.column import Column
 from balent.strategies.top_k import Best
-from balent.types import Batches, Draws, Indices, Picks, Pool, Sampled, Scores
+from balent.types import Batch, Indices, Needs, Picks, Pool, Probabilities, Sampled, Scores
 
+BLOCK = 1024  # points at a time
 PILOT = 1024  # points of the first G
 FLOOR = 1e-3  # of the mean eigenvalue: directions of G₀ below it would need more points to be known
 SLACK = 1.01  # bounds are computed in float32
@@ -55,8 +58,10 @@ class CoreMSE:
 
     reference: int | None = None
 
-    def __call__(self, sampled: Sampled, pool: Pool | Batches, k: int, *, generator: Generator) -> Picks:
-        return most_changing(sampled, pool, k, self.reference, squared_error, "core_mse", generator)
+    needs: ClassVar[Needs] = Needs(shared=True, again=True)
+
+    def __call__(self, sampled: Sampled, pool: Pool, k: int, *, generator: Generator) -> Picks:
+        return most_changing(sampled, pool, k, self.reference, squared_error, generator.initial_seed())
 
 
 @dataclass(frozen=True)
@@ -65,8 +70,10 @@ class CoreLog:
 
     reference: int | None = None
 
-    def __call__(self, sampled: Sampled, pool: Pool | Batches, k: int, *, generator: Generator) -> Picks:
-        return most_changing(sampled, pool, k, self.reference, log_loss, "core_log", generator)
+    needs: ClassVar[Needs] = Needs(shared=True, again=True)
+
+    def __call__(self, sampled: Sampled, pool: Pool, k: int, *, generator: Generator) -> Picks:
+        return most_changing(sampled, pool, k, self.reference, log_loss, generator.initial_seed())
 
 
 def squared_error(q: Columns, mean: Tensor) -> Columns:
@@ -83,19 +90,16 @@ def reciprocal_root(mean: Tensor) -> Tensor:
     return torch.where(mean > 0, mean.rsqrt(), 0)
 
 
-def most_changing(
-    sampled: Sampled, pool: Any, k: int, reference: int | None, scale: Scale, who: str, generator: Generator
-) -> Picks:
+def most_changing(sampled: Sampled, pool: Pool, k: int, reference: int | None, scale: Scale, seed: int) -> Picks:
     """The k points of the largest Σ_y qᵀGq / (M² p(y))."""
-    points = joint.check(sampled, pool, k, who)
     if reference is not None and reference < 1:
         raise ValueError(f"reference must be a positive number of points, or None for all, but is {reference}")
-    few = torch.randperm(points, generator=generator)[: reference or PILOT].sort().values
+    order = noise.uniform(seed, pool.positions).argsort()
+    few = pool.positions[order[: reference or PILOT].sort().values]
     pilot = Pilot(gram_of(sampled, pool, few, scale))
-    whole = Gram(scale) if reference is None else None
-    bounds = scores(sampled, pool, pilot.root, whole)
-    final = pilot.matrix if whole is None else whole.mean()
-    return refined(sampled, pool, k, bounds * pilot.excess(final), final)
+    found = pool.scan(sampled, Bounds(pilot.root, Gram(scale) if reference is None else None))
+    final = pilot.matrix if found.gram is None else found.gram.mean()
+    return refined(sampled, pool, k, found.values * pilot.excess(final), found.positions, final)
 
 
 @dataclass
@@ -110,6 +114,9 @@ class Gram:
         columns = self.scale(q, mean).flatten(1)
         self.total = self.total + (columns @ columns.t()).double()
         self.points += q.shape[1]
+
+    def merge(self, other: "Gram") -> "Gram":
+        return Gram(self.scale, self.points + other.points, self.total + other.total)
 
     def mean(self) -> Matrix:
         return self.total / self.points
@@ -129,25 +136,46 @@ def parts(draws: Tensor, positions: Indices) -> Iterator[tuple[Indices, Columns,
         yield at, *centred(joint.distributions(some, at))
 
 
-def gram_of(sampled: Sampled, pool: Any, few: Indices, scale: Scale) -> Matrix:
-    """G of some points. They are read out of turn, and counted as done when their turn comes: no positions."""
+def gram_of(sampled: Sampled, pool: Pool, few: Indices, scale: Scale) -> Matrix:
+    """G of some points."""
     gram = Gram(scale)
-    for at in few.split(getattr(sampled, "block", BLOCK)):
-        for _, q, mean in parts(sampled(joint.points_at(pool, at)), at):
+    for at in few.split(BLOCK):
+        for _, q, mean in parts(pool.read(sampled, at, joint.drawn), at):
             gram.add(q, mean)
     return gram.mean()
 
 
-def scores(sampled: Sampled, pool: Any, root: Matrix, gram: Gram | None) -> Scores:
-    """Every point by G = RRᵀ; `gram` is told of them."""
-    # Made at once: small results kept among large ones that come and go would leave holes, and memory would grow.
-    found = torch.empty(len(pool), dtype=torch.float64)
-    for batch, positions in blocks(sampled, pool):
-        for at, q, mean in parts(sampled(batch, positions), positions):
-            found[at] = score(q, mean, root)
-            if gram is not None:
-                gram.add(q, mean)
-    return found
+class Bounds:
+    """A fold: every point by G = RRᵀ, and G of all of them if that is wanted."""
+
+    def __init__(self, root: Matrix, gram: Gram | None) -> None:
+        self.root, self.gram = root, gram
+        self.column = Column(self._scored)
+
+    def add(self, sampled: Sampled, batch: Batch, positions: Indices) -> None:
+        self.column.add(sampled, batch, positions)
+
+    def merge(self, other: "Bounds") -> "Bounds":
+        self.column.merge(other.column)
+        self.gram = self.gram.merge(other.gram) if self.gram is not None and other.gram is not None else None
+        return self
+
+    @property
+    def positions(self) -> Indices:
+        return self.column.positions
+
+    @property
+    def values(self) -> Scores:
+        return self.column.values
+
+    def _scored(self, sampled: Sampled, batch: Batch, positions: Indices) -> Scores:
+        """Scores of a block; its points are added to G last, so that a block that fails has changed nothing."""
+        found = list(parts(sampled(batch, positions), positions))
+        scores = torch.cat([score(q, mean, self.root) for _, q, mean in found])
+        if self.gram is not None:
+            for _, q, mean in found:
+                self.gram.add(q, mean)
+        return scores
 
 
 def score(q: Columns, mean: Tensor, root: Matrix) -> Scores:
@@ -174,14 +202,14 @@ class Pilot:
         return SLACK * max(0.0, float(torch.linalg.eigvalsh(inverse.t() @ final @ inverse)[-1]))
 
 
-def refined(sampled: Sampled, pool: Any, k: int, bounds: Tensor, matrix: Matrix) -> Picks:
+def refined(sampled: Sampled, pool: Pool, k: int, bounds: Tensor, positions: Indices, matrix: Matrix) -> Picks:
     """The k best by this matrix in float64: in the order of their bounds, until none reaches the k-th best."""
     best, order = Best(k), bounds.argsort(descending=True, stable=True)
-    for at in order.split(min(BLOCK, getattr(sampled, "block", BLOCK))):
-        if len(best.scores) == k and beaten(float(bounds[at[0]]), int(at[0]), best):
+    for rows in order.split(min(BLOCK, adapt.traits(sampled).block)):
+        if len(best.scores) == k and beaten(float(bounds[rows[0]]), int(positions[rows[0]]), best):
             break
-        at = at.sort().values
-        best.add(precise(joint.draws_at(sampled, pool, at), matrix), at)
+        at = positions[rows].sort().values
+        best.add(precise(pool.read(sampled, at, joint.drawn), matrix), at)
     return best.picks()
 
 
@@ -191,7 +219,7 @@ def beaten(bound: float, position: int, best: Best) -> bool:
     return bound < last or (bound == last and position > int(best.positions.max()))
 
 
-def precise(draws: Draws, matrix: Matrix) -> Scores:
+def precise(draws: Probabilities, matrix: Matrix) -> Scores:
     """Σ_y qᵀGq / (M² p(y)). One product a point: then copies of a point have the same bits."""
     draws = draws.double()
     mean = draws.mean(1)

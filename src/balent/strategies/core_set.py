@@ -1,7 +1,7 @@
 """CoreSet (Sener & Savarese, 2018): cover the feature space. Next comes the point farthest from all centres."""
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Generator
@@ -10,7 +10,7 @@ from balent.geometry.distances import Embedded, Points
 from balent.geometry.embedded import MEMORY, embedded, of_labelled
 from balent.geometry.k_centre import Cover
 from balent.geometry.rows import Storage
-from balent.types import Batches, Picks, Pool, Sampled
+from balent.types import Needs, Picks, Pool, Sampled
 
 
 @dataclass(frozen=True)
@@ -22,20 +22,20 @@ class CoreSet:
     features: `memory` bytes of them in memory, more in a temporary file; storage="float16" takes half.
     """
 
-    labelled: Any = field(default=None, repr=False, compare=False)  # a batch, or a pool, of inputs
     memory: int = MEMORY
     storage: Storage = "float32"
+    needs: ClassVar[Needs] = Needs(features=True, labelled=True)
 
-    def __call__(self, sampled: Sampled, pool: Pool | Batches, k: int, *, generator: Generator) -> Picks:
-        with embedded(sampled, pool, k, memory=self.memory, storage=self.storage) as points:
-            cover = Cover(points)
-            if self.labelled is not None and len(self.labelled):
-                cover.begin(of_labelled(sampled, self.labelled))
+    def __call__(self, sampled: Sampled, pool: Pool, k: int, *, generator: Generator) -> Picks:
+        with embedded(sampled, pool, k, memory=self.memory, storage=self.storage) as (points, positions):
+            cover, known = Cover(points), of_labelled(sampled, pool)
+            if known is not None:
+                cover.begin(known)
             else:
                 cover.choose(central(points))
             while len(cover.chosen) < k:
                 cover.choose(cover.farthest())
-        return Picks(torch.tensor(cover.chosen), torch.tensor(cover.scores, dtype=torch.float64).sqrt())
+        return Picks(positions[torch.tensor(cover.chosen)], torch.tensor(cover.scores, dtype=torch.float64).sqrt())
 
 
 def central(points: Embedded) -> int:

@@ -6,8 +6,8 @@ stands for most of the others: it brings the candidates nearest, in feature spac
 may jump (BalEntAcq) or be infinite.
 """
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Bool
@@ -17,9 +17,9 @@ from balent.geometry.distances import Points, squared
 from balent.geometry.embedded import of_labelled
 from balent.geometry.facility_location import STORED, Facilities
 from balent.geometry.rows import CHUNK
-from balent.maths.measures import ranked
 from balent.strategies.shortlist import shortlist
-from balent.types import Batches, Indices, Measure, Picks, Pool, Sampled
+from balent.strategies.top_k import ByMeasure
+from balent.types import Indices, Measure, Needs, Picks, Pool, Sampled
 
 
 @dataclass(frozen=True)
@@ -35,16 +35,16 @@ class Diverse:
     measure: Measure
     times: int = 10
     near: float = 0.2
-    labelled: Any = field(default=None, repr=False, compare=False)  # a batch, or a pool, of inputs
+    needs: ClassVar[Needs] = Needs(features=True, labelled=True)
 
     def __post_init__(self) -> None:
         if self.times < 1 or self.near < 0:
             raise ValueError(f"times must be 1 or more and near 0 or more, but are {self.times} and {self.near}")
 
-    def __call__(self, sampled: Sampled, pool: Pool | Batches, k: int, *, generator: Generator) -> Picks:
+    def __call__(self, sampled: Sampled, pool: Pool, k: int, *, generator: Generator) -> Picks:
         candidates = min(self.times * k, max(2 * k, STORED))
-        found = shortlist(sampled, pool, k, candidates, ranked(self.measure, generator))
-        known = of_labelled(sampled, self.labelled) if self.labelled is not None and len(self.labelled) else None
+        found = shortlist(sampled, pool, k, candidates, ByMeasure(self.measure, generator.initial_seed()))
+        known = of_labelled(sampled, pool)
         facilities = Facilities(found.points, known)
         while len(facilities.chosen) < k:
             facilities.choose()

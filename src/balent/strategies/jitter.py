@@ -1,22 +1,22 @@
 """The k best after the noise that independent draws would have had.
 
-Under masks shared by the pool, copies of a point tie and are bought together; under masks of their
-own the Monte-Carlo noise tells them apart. `Jitter` adds that noise to shared masks, for each point a
-deviate with the standard error of its score, from its own draws. Where a measure jumps at a zero (BalEntAcq), the
-noise is added to what passes zero there (BalEnt).
+Under masks shared by the pool, duplicates tie and are queried together; under masks of their
+own the Monte-Carlo noise separates them. `Jitter` adds that noise to shared masks: to each score a
+deviate with its standard error, estimated from the point's own draws. Where a measure jumps at a zero (BalEntAcq), the
+noise is added to the quantity that passes zero there (BalEnt).
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from torch import Generator
 
-from balent import checks
-from balent.maths.error import groups_of, merged, noise
+from balent import adapt
+from balent.maths.error import GROUPS, deviates, merged
 from balent.maths.facts import facts
 from balent.maths.measures import zero_first
-from balent.strategies.blocks import blocks, length
-from balent.strategies.top_k import Best
-from balent.types import Batches, Measure, Picks, Pool, Sampled
+from balent.strategies.top_k import Top
+from balent.types import Batch, Indices, Measure, Needs, Picks, Pool, Sampled, Scores
 
 
 @dataclass(frozen=True)
@@ -24,13 +24,22 @@ class Jitter:
     """The k points of the largest scores, each score with Monte-Carlo noise of its own."""
 
     measure: Measure
+    needs: ClassVar[Needs] = Needs(noise=True, jitters=True)
 
-    def __call__(self, sampled: Sampled, pool: Pool | Batches, k: int, *, generator: Generator) -> Picks:
-        checks.batch_size(k, length(pool))
-        best, balance = Best(k), facts(self.measure).balance
+    def __call__(self, sampled: Sampled, pool: Pool, k: int, *, generator: Generator) -> Picks:
+        return pool.scan(sampled, Top(Jittered(self.measure, generator.initial_seed()), k)).best.picks()
+
+
+@dataclass(frozen=True)
+class Jittered:
+    """The score, and a normal deviate of the position with the score's standard error."""
+
+    measure: Measure
+    seed: int
+
+    def __call__(self, sampled: Sampled, batch: Batch, positions: Indices) -> Scores:
+        balance = facts(self.measure).balance
         inner = balance or self.measure
-        for batch, positions in blocks(sampled, pool):
-            groups = groups_of(sampled, batch, positions)
-            scores = (inner(merged(groups)) + noise(groups, inner, generator)).cpu()
-            best.add(zero_first(scores) if balance else scores, positions)
-        return best.picks()
+        groups = adapt.groups(sampled, batch, positions, GROUPS)
+        scores = (inner(merged(groups)) + deviates(groups, inner, self.seed, positions)).cpu()
+        return zero_first(scores) if balance else scores

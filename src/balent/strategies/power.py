@@ -1,20 +1,19 @@
-"""The k best after noise: high scores are likely, not certain, so that a batch is not all alike.
+"""The k best after noise: high scores are likely, not certain, so that the points of a batch differ.
 
 The Gumbel trick: the k largest of β·log(key) + Gumbel(0, 1) are k draws without replacement in
 proportion to key^β (Kirsch et al., 2023). β = 0 picks at random, β → ∞ picks the top k.
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Generator, Tensor
 
-from balent import checks
+from balent.maths import noise
 from balent.maths.facts import facts
-from balent.maths.measures import ranked
-from balent.strategies.blocks import blocks, length
-from balent.strategies.top_k import Best
-from balent.types import Batches, Measure, Picks, Pool, Sampled
+from balent.strategies.top_k import ByMeasure, Top
+from balent.types import Batch, Indices, Measure, Needs, Picks, Pool, Sampled, Scores
 
 
 @dataclass(frozen=True)
@@ -23,15 +22,25 @@ class Power:
 
     measure: Measure
     beta: float = 1.0
+    needs: ClassVar[Needs] = Needs(noise=True)
 
-    def __call__(self, sampled: Sampled, pool: Pool | Batches, k: int, *, generator: Generator) -> Picks:
-        checks.batch_size(k, length(pool))
-        best, measure = Best(k), ranked(self.measure, generator)
-        for batch, positions in blocks(sampled, pool):
-            log = log_key(self.measure, measure(sampled.moments(batch, positions)))
-            log = self.beta * log if self.beta else torch.zeros_like(log)  # key^0 = 1, also where the key is 0
-            best.add(log.cpu() + gumbel(len(log), generator), positions)
-        return best.picks()
+    def __call__(self, sampled: Sampled, pool: Pool, k: int, *, generator: Generator) -> Picks:
+        return pool.scan(sampled, Top(Powered(self.measure, self.beta, generator.initial_seed()), k)).best.picks()
+
+
+@dataclass(frozen=True)
+class Powered:
+    """β·log(key) + Gumbel noise of the position."""
+
+    measure: Measure
+    beta: float
+    seed: int
+
+    def __call__(self, sampled: Sampled, batch: Batch, positions: Indices) -> Scores:
+        scores = ByMeasure(self.measure, self.seed)(sampled, batch, positions)
+        log = log_key(self.measure, scores).cpu()
+        log = self.beta * log if self.beta else torch.zeros_like(log)  # key^0 = 1, also where the key is 0
+        return log + noise.gumbel(self.seed, positions, purpose=1)  # 0 is the random measure's
 
 
 def log_key(measure: Measure, scores: Tensor) -> Tensor:
@@ -48,8 +57,3 @@ def log_key(measure: Measure, scores: Tensor) -> Tensor:
             "use its top k, make it positive (exp keeps the order), or declare a log_key (balent.maths.facts.declares)"
         )
     return scores.log()
-
-
-def gumbel(n: int, generator: Generator) -> Tensor:
-    """n draws of Gumbel(0, 1), as -log of Exponential(1)."""
-    return -torch.empty(n, dtype=torch.float64).exponential_(generator=generator).log()

@@ -10,18 +10,18 @@ moments in memory.
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import ClassVar
 
 import torch
 from torch import Generator, Tensor
 
-from balent import checks
+from balent import adapt, checks
 from balent.maths.facts import facts
 from balent.maths.measures import zero_first
 from balent.maths.moments import Moments
-from balent.strategies.blocks import blocks, length
+from balent.strategies.column import of_all
 from balent.strategies.top_k import Best
-from balent.types import Measure, Picks, Pool, Sampled
+from balent.types import Batch, Indices, Measure, Needs, Picks, Pool, Sampled
 
 FEWEST = 4  # draws, of which two halves differ
 FIRST = 16  # draws at least before a point may go: fewer tell too little of those that seldom disagree
@@ -37,66 +37,78 @@ class Race:
     measure: Measure
     stages: tuple[float, ...] = (0.032, 0.1, 0.3, 1.0)  # of the draws
     loss: float = 0.06
+    needs: ClassVar[Needs] = Needs(parts=True, again=True)
 
-    def __call__(self, sampled: Sampled, pool: Any, k: int, *, generator: Generator) -> Picks:
-        checks.batch_size(k, length(pool))
-        total: int = sampled.n  # type: ignore[attr-defined]  # sampled by a predictor, in parts
+    def __call__(self, sampled: Sampled, pool: Pool, k: int, *, generator: Generator) -> Picks:
+        total = adapt.traits(sampled).n or 0
         checks.enough_draws(total, FEWEST)
         ends = sorted({min(total, max(FIRST, round(share * total))) for share in self.stages})
-        value, error = self._first(sampled, pool, ends[0])
-        runners = Runners(torch.arange(len(value)))
+        first = Estimate(self._inner, ends[0] // 2, ends[0], total)
+        positions, found = of_all(sampled, pool, first)
+        runners, (value, error) = Runners(positions), smoothed(found)
         used, lost = float(len(value) * ends[0]), 0.0
         for start, end in pairwise(ends):
             keep, missed = still_in(chances(self.measure, value, error, k), k, self.loss * k)
             runners, lost = runners[keep], lost + missed
             used += len(runners.positions) * (end if runners.moments is None else end - start)
-            runners, value, error = self._more(sampled, pool, runners, start, end)
+            runners, found = self._more(sampled, pool, runners, Estimate(self._inner, start, end, total))
+            value, error = smoothed(found)
         best = Best(k)
         best.add(zero_first(value) if facts(self.measure).balance else value, runners.positions)
-        return Picks(best.positions, best.scores, draws=used / len(pool), confidence=max(0.0, 1 - lost / k))
+        return Picks(best.positions, best.scores, draws=used / len(positions), confidence=max(0.0, 1 - lost / k))
 
     @property
     def _inner(self) -> Measure:
         return facts(self.measure).balance or self.measure
 
-    def _first(self, sampled: Any, pool: Pool, draws: int) -> tuple[Tensor, Tensor]:
-        """Values and errors of all points, from few draws."""
-        halves = (sampled.part(0, draws // 2), sampled.part(draws // 2, draws))
-        values, differences = [], []
-        for batch, positions in blocks(sampled, pool):
-            one, other = (half.moments(batch, positions) for half in halves)
-            value, difference = self._estimate(one, other, sampled.n)
-            values.append(value)
-            differences.append(difference)
-        return torch.cat(values), smoothed(torch.cat(values), torch.cat(differences))
+    def _more(self, sampled: Sampled, pool: Pool, runners: "Runners", stage: "Estimate") -> tuple["Runners", Tensor]:
+        """The same points with the draws of this stage as well; their moments are kept if they are few."""
+        at = runners.positions
+        few = pool.read(adapt.part(sampled, 0, 1), at[:1], packed)
+        if few.shape[1] * len(at) > KEPT:
+            return Runners(at), pool.read(sampled, at, stage)
+        before = runners.moments or unpacked(pool.read(adapt.part(sampled, 0, stage.start), at, packed), stage.start)
+        after = unpacked(pool.read(adapt.part(sampled, stage.start, stage.end), at, packed), stage.end - stage.start)
+        return Runners(at, before + after), stage.of(before, after)
 
-    def _estimate(self, a: Moments, b: Moments, total: int) -> tuple[Tensor, Tensor]:
-        """From two sets of draws, what all would give and how far off that may be.
 
-        A measure of n draws is biased by c/n, that of its parts, weighted by their draws, by 2c/n on the mean: the
-        difference tells c. Half of the difference of the parts tells the standard error, for parts of one size.
-        """
+@dataclass(frozen=True)
+class Estimate:
+    """A reading: from draws 0..start and start..end, what all would give and how far off that may be.
+
+    A measure of n draws is biased by c/n, that of its parts, weighted by their draws, by 2c/n on the mean: the
+    difference tells c. Half of the difference of the parts tells the standard error, for parts of one size.
+    """
+
+    measure: Measure
+    start: int
+    end: int
+    total: int
+
+    def __call__(self, sampled: Sampled, batch: Batch, positions: Indices) -> Tensor:
+        parts = adapt.part(sampled, 0, self.start), adapt.part(sampled, self.start, self.end)
+        return self.of(*(part.moments(batch, positions) for part in parts))
+
+    def of(self, a: Moments, b: Moments) -> Tensor:
+        """[points, 2]: the value, and the size of its error."""
         both = a + b
-        value, one, other = (self._inner(m).cpu() for m in (both, a, b))
+        value, one, other = (self.measure(m).cpu() for m in (both, a, b))
         bias = (a.n * one + b.n * other) / both.n - value
-        return value - bias * (1 - both.n / total), (one - other).abs() * (a.n * b.n) ** 0.5 / both.n
+        error = (one - other).abs() * (a.n * b.n) ** 0.5 / both.n
+        return torch.stack([value - bias * (1 - both.n / self.total), error], 1)
 
-    def _more(
-        self, sampled: Any, pool: Pool, runners: "Runners", start: int, end: int
-    ) -> tuple["Runners", Tensor, Tensor]:
-        """The same points with draws start..end as well: their values and errors, and their moments if they are few."""
-        earlier, later = sampled.part(0, start), sampled.part(start, end)
-        found: list[tuple[Tensor, Tensor]] = []
-        kept: list[Moments] = []
-        for batch in runners.split(sampled.block):
-            points = pool[batch.positions]
-            before = earlier.moments(points, batch.positions) if batch.moments is None else batch.moments
-            after = later.moments(points, batch.positions)
-            found.append(self._estimate(before, after, sampled.n))
-            if before.mean.shape[1] * len(runners.positions) <= KEPT:
-                kept.append(before + after)
-        value, difference = (torch.cat(column) for column in zip(*found, strict=True))
-        return Runners(runners.positions, Moments.cat(kept) if kept else None), value, smoothed(value, difference)
+
+def packed(sampled: Sampled, batch: Batch, positions: Indices) -> Tensor:
+    """A reading: moments as one row of numbers per point."""
+    m = sampled.moments(batch, positions)
+    return torch.cat([m.mean, m.var, m.within, m.entropy[:, None]], 1).cpu()
+
+
+def unpacked(rows: Tensor, n: int) -> Moments:
+    """The moments of n draws that `packed` made."""
+    classes = (rows.shape[1] - 1) // 3
+    mean, var, within, entropy = rows.split([classes, classes, classes, 1], 1)
+    return Moments(n, mean, var, within, entropy[:, 0])
 
 
 @dataclass(frozen=True)
@@ -109,17 +121,15 @@ class Runners:
     def __getitem__(self, points: Tensor | slice) -> "Runners":
         return Runners(self.positions[points], None if self.moments is None else self.moments[points])
 
-    def split(self, size: int) -> "list[Runners]":
-        return [self[i : i + size] for i in range(0, len(self.positions), size)]
 
-
-def smoothed(value: Tensor, difference: Tensor) -> Tensor:
-    """The standard error of each value: the root mean square over points with like values, as one alone says little."""
+def smoothed(found: Tensor) -> tuple[Tensor, Tensor]:
+    """The values, and the standard error of each: the root mean square over points with similar values."""
+    value, difference = found.unbind(1)
     order = value.argsort()
     error = torch.empty_like(value)
     for part in order.tensor_split(min(BINS, max(1, len(order) // 20))):
         error[part] = TAILS * difference[part].square().mean().sqrt()
-    return error
+    return value, error
 
 
 def chances(measure: Measure, value: Tensor, error: Tensor, k: int) -> Tensor:

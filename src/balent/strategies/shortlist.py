@@ -1,19 +1,15 @@
 """The best points by a measure, several times as many as are wanted, with their features."""
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
-from balent import checks
+from balent import adapt, checks
 from balent.geometry.distances import Points
-from balent.geometry.embedded import LARGEST, features
-from balent.geometry.rows import CHUNK
-from balent.strategies.blocks import blocks, length
-from balent.strategies.joint import points_at
-from balent.strategies.top_k import Best
-from balent.types import Batches, Indices, Measure, Pool, Sampled, Scores
+from balent.geometry.embedded import LARGEST
+from balent.strategies.top_k import Best, Scorer, Top
+from balent.types import Batch, Indices, Pool, Sampled, Scores
 
 
 @dataclass(frozen=True)
@@ -25,35 +21,41 @@ class Shortlist:
     points: Points
 
 
-def shortlist(sampled: Sampled, pool: Pool | Batches, k: int, candidates: int, measure: Measure) -> Shortlist:
+def shortlist(sampled: Sampled, pool: Pool, k: int, candidates: int, score: Scorer) -> Shortlist:
     """The best points, k at least. Those of a pool are read again for their features; a stream's are kept."""
-    total = length(pool)
-    checks.batch_size(k, total)
-    best, kept = Best(candidates if total is None else min(candidates, total)), Kept(isinstance(pool, Pool))
-    for batch, positions in blocks(sampled, pool):
-        best.add(measure(sampled.moments(batch, positions)), positions)
-        kept.add(sampled, batch, positions, best)
-    checks.batch_size(k, len(best.positions))  # a stream tells only now how long it was
-    h = kept.features(sampled, pool, best.positions)
+    if pool.size is None:
+        kept = pool.scan(sampled, Kept(score, candidates))
+        best, h = kept.best, torch.stack([kept.rows[i] for i in kept.best.positions.tolist()])
+    else:
+        best = pool.scan(sampled, Top(score, min(candidates, pool.size))).best
+        h = pool.read(sampled, best.positions, adapt.features)
+    checks.batch_size(k, len(best.positions))  # only now is it known how long a stream was
     points = Points.of(h)
     checks.features(h, points.norms, LARGEST["float32"], best.positions)
     return Shortlist(best.positions, best.scores, points)
 
 
+@dataclass
 class Kept:
-    """Features of the best of a stream. Of a pool that can be read again, none are needed before the end."""
+    """A fold: the best points of a stream, and their features."""
 
-    def __init__(self, again: bool) -> None:
-        self.again = again
-        self.rows: dict[int, Tensor] = {}
+    score: Scorer
+    k: int
+    best: Best = field(init=False)
+    rows: dict[int, Tensor] = field(default_factory=dict)
 
-    def add(self, sampled: Any, batch: Any, positions: Tensor, best: Best) -> None:
-        if not self.again:
-            new = dict(zip(positions.tolist(), features(sampled, batch, positions), strict=True))
-            self.rows = {i: self.rows[i] if i in self.rows else new[i].clone() for i in best.positions.tolist()}
+    def __post_init__(self) -> None:
+        self.best = Best(self.k)
 
-    def features(self, sampled: Any, pool: Any, positions: Tensor) -> Tensor:
-        if not self.again:
-            return torch.stack([self.rows[i] for i in positions.tolist()])
-        parts = positions.split(min(CHUNK, getattr(sampled, "block", CHUNK)))
-        return torch.cat([features(sampled, points_at(pool, part), part) for part in parts])
+    def add(self, sampled: Sampled, batch: Batch, positions: Indices) -> None:
+        scores, h = self.score(sampled, batch, positions), adapt.features(sampled, batch)
+        self.best.add(scores, positions)
+        self._keep(dict(zip(positions.tolist(), h, strict=True)))
+
+    def merge(self, other: "Kept") -> "Kept":
+        self.best.add(other.best.scores, other.best.positions)
+        self._keep(other.rows)
+        return self
+
+    def _keep(self, new: dict[int, Tensor]) -> None:
+        self.rows = {i: self.rows[i] if i in self.rows else new[i].clone() for i in self.best.positions.tolist()}

@@ -1,14 +1,21 @@
-"""The k best points by a measure, from a stream of blocks: memory for k points, whatever the pool."""
+"""The k best points by a measure: memory for k points, whatever the pool."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import torch
 from torch import Generator, Tensor
 
-from balent import checks
-from balent.maths.measures import ranked
-from balent.strategies.blocks import blocks, length
-from balent.types import Batches, Measure, Picks, Pool, Sampled
+from balent import adapt, checks
+from balent.maths import noise
+from balent.maths.error import merged
+from balent.maths.measures import check_draws, random
+from balent.maths.moments import Moments
+from balent.types import Batch, Indices, Measure, Needs, Picks, Pool, Sampled, Scores
+
+FEWEST = 4  # draws of which two halves can disagree
+Scorer = Callable[[Sampled, Batch, Indices], Scores]
 
 
 @dataclass
@@ -31,19 +38,88 @@ class Best:
         self.scores, self.positions = scores[order], positions[order]
 
     def picks(self) -> Picks:
-        checks.batch_size(self.k, len(self.scores))  # a stream tells only now how long it was
+        checks.batch_size(self.k, len(self.scores))  # only now is it known how long a stream was
         return Picks(self.positions, self.scores)
+
+
+@dataclass
+class Top:
+    """A fold: the k best points by a scorer."""
+
+    score: Scorer
+    k: int
+    best: Best = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.best = Best(self.k)
+
+    def add(self, sampled: Sampled, batch: Batch, positions: Indices) -> None:
+        self.best.add(self.score(sampled, batch, positions), positions)
+
+    def merge(self, other: "Top") -> "Top":
+        self.best.add(other.best.scores, other.best.positions)
+        return self
+
+
+@dataclass
+class Halves:
+    """A fold: the k best by a measure, and those that each half of the draws would have picked."""
+
+    measure: Measure
+    k: int
+    best: list[Best] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.best = [Best(self.k) for _ in range(3)]
+
+    def add(self, sampled: Sampled, batch: Batch, positions: Indices) -> None:
+        halves = adapt.groups(sampled, batch, positions, 2)
+        found = [self.measure(m) for m in (merged(halves), *halves)]
+        for best, scores in zip(self.best, found, strict=False):
+            best.add(scores, positions)
+
+    def merge(self, other: "Halves") -> "Halves":
+        for mine, theirs in zip(self.best, other.best, strict=True):
+            mine.add(theirs.scores, theirs.positions)
+        return self
+
+    @property
+    def stability(self) -> float:
+        """The share of the k best that two halves of the draws agree on."""
+        _, one, other = self.best
+        return float(torch.isin(one.positions, other.positions).double().mean())
+
+
+@dataclass(frozen=True)
+class ByMeasure:
+    """Points scored by a measure; the random one by (seed, position)."""
+
+    measure: Measure
+    seed: int
+
+    def __call__(self, sampled: Sampled, batch: Batch, positions: Indices) -> Scores:
+        m = sampled.moments(batch, positions)
+        check_draws(self.measure, m.n)
+        return score_of(self.measure, m, self.seed, positions)
+
+
+def score_of(measure: Measure, m: Moments, seed: int, positions: Indices) -> Scores:
+    """The scores of a measure; of the random one, a number for each (seed, position)."""
+    return noise.uniform(seed, positions) if measure is random else measure(m)
 
 
 @dataclass(frozen=True)
 class TopK:
-    """The k points of the largest scores, best first."""
+    """The k points of the largest scores, best first. `stable`: also compare the picks of two halves of the draws."""
 
     measure: Measure
+    stable: bool = field(default=False, repr=False)
+    needs: ClassVar[Needs] = Needs()
 
-    def __call__(self, sampled: Sampled, pool: Pool | Batches, k: int, *, generator: Generator) -> Picks:
-        checks.batch_size(k, length(pool))
-        best, measure = Best(k), ranked(self.measure, generator)
-        for batch, positions in blocks(sampled, pool):
-            best.add(measure(sampled.moments(batch, positions)), positions)
-        return best.picks()
+    def __call__(self, sampled: Sampled, pool: Pool, k: int, *, generator: Generator) -> Picks:
+        enough = (adapt.traits(sampled).n or FEWEST) >= FEWEST
+        if not self.stable or not enough or self.measure is random:
+            return pool.scan(sampled, Top(ByMeasure(self.measure, generator.initial_seed()), k)).best.picks()
+        found = pool.scan(sampled, Halves(self.measure, k))
+        best = found.best[0].picks()
+        return Picks(best.indices, best.scores, stability=found.stability)

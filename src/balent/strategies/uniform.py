@@ -1,25 +1,35 @@
 """k points at random: what every other strategy has to beat."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-import torch
 from torch import Generator
 
-from balent import checks
-from balent.strategies.blocks import blocks, length
-from balent.strategies.top_k import Best
-from balent.types import Batches, Picks, Pool, Sampled
+from balent.maths import noise
+from balent.strategies.top_k import Best, Top
+from balent.types import Batch, Indices, Needs, Picks, Pool, Sampled, Scores
+
+
+@dataclass(frozen=True)
+class AtRandom:
+    """A number for each position, whatever is there."""
+
+    seed: int
+
+    def __call__(self, sampled: Sampled, batch: Batch, positions: Indices) -> Scores:
+        return noise.uniform(self.seed, positions)
 
 
 @dataclass(frozen=True)
 class Uniform:
-    """k points, each as likely as any other. Looks at no point of the pool; a stream is read to its end."""
+    """k points, each as likely as any other. Looks at no point; only a stream is read, to its end."""
 
-    def __call__(self, sampled: Sampled, pool: Pool | Batches, k: int, *, generator: Generator) -> Picks:
-        points = length(pool)
-        checks.batch_size(k, points)
+    needs: ClassVar[Needs] = Needs(noise=True)
+
+    def __call__(self, sampled: Sampled, pool: Pool, k: int, *, generator: Generator) -> Picks:
+        seed = generator.initial_seed()
+        if pool.size is None:
+            return pool.scan(sampled, Top(AtRandom(seed), k)).best.picks()
         best = Best(k)
-        everywhere = [torch.arange(points)] if points is not None else (at for _, at in blocks(sampled, pool))
-        for positions in everywhere:
-            best.add(torch.rand(len(positions), dtype=torch.float64, generator=generator), positions)
+        best.add(noise.uniform(seed, pool.positions), pool.positions)
         return best.picks()

@@ -25,8 +25,8 @@ import torch
 from jaxtyping import Float
 from torch import nn
 
+from balent.acquisition.engines.local import ahead
 from balent.data.formats import npz
-from balent.data.pool import ahead
 from balent.data.sources import Data
 from balent.loop import journal as records
 from balent.loop.learner import agree

@@ -38,18 +38,18 @@ def score(
     measures. With --top, each measure's best points come first to last; a CSV without --top has every point in order.
     """
     from balent.acquisition import ranking
-    from balent.data import probabilities as reading
+    from balent.data import probabilities
 
     with errors_in_words():
         if example == (probs is not None):
             raise ValueError("name one file of probabilities, or give --example; see balent score --help")
-        source = ranking.example() if probs is None else reading.read(probs, key)
-        job = ranking.Job(source, tuple(dict.fromkeys(measure)), logits, error, seed)
-        with _progress(source.pool) as advance:
+        table = ranking.example() if probs is None else probabilities.read(probs, key)
+        job = ranking.Job(table, tuple(dict.fromkeys(measure)), logits, error, seed)
+        with _progress(len(table)) as advance:
             if output is not None and top is None:
                 write_csv(output, job.columns, job.every_point(advance))
             else:
-                best = job.best(min(10, source.pool) if top is None else top, advance)
+                best = job.best(min(10, len(table)) if top is None else top, advance)
                 write_csv(output, *best.rows()) if output else _show(best)
 
 

@@ -16,17 +16,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 
 from balent.data import sources as datasets
-from balent.maths import measures
+from balent.maths import measures, noise
 from balent.maths.moments import Moments
 from balent.paper.networks import BNN
 from balent.paper.studies import drawing
 from balent.paper.studies.compared import JUDGED
 from balent.paper.studies.study import Study, Table, Verdict, verdict
 from balent.paper.studies.trained import on_some
-from balent.strategies.power import gumbel
 from balent.types import Measure
 
 EDGE = 3.0  # the lattice covers [-3, 3]²
@@ -68,7 +67,7 @@ def scored(sampled: Any, points: Tensor) -> Moments:
 def best(m: Moments, name: str, k: int, seed: int) -> Tensor:
     """Positions of the k best, best first."""
     if name == "PowerBALD":
-        scores = measures.bald(m).log() + gumbel(len(m), Generator().manual_seed(seed))
+        scores = measures.bald(m).log() + noise.gumbel(seed, torch.arange(len(m)), purpose=1)
     else:
         scores = CHOSEN[name](m)
     return scores.sort(descending=True, stable=True).indices[:k]

@@ -26,7 +26,7 @@ from balent.predictors.dropout.chain import Stage
 from balent.predictors.dropout.network import Network
 from balent.predictors.functions import as_tensor
 from balent.predictors.last_layer import Features
-from balent.types import Indices
+from balent.types import Indices, Traits
 
 # Gauss-Hermite: five points and weights of a standard normal number.
 NODES = (
@@ -59,6 +59,10 @@ class Analytic:
     @property
     def plan(self) -> str:
         return "no draws: normal log-odds for dropout in the last layer, after everything before it runs once"
+
+    @property
+    def traits(self) -> Traits:
+        return Traits(block=self.block, plan=self.plan)
 
     def __call__(self, batch: Any, positions: Indices | None = None) -> Any:
         raise ValueError("the analytic posterior has moments but no draws; use a strategy that needs only a measure")

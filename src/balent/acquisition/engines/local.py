@@ -1,0 +1,113 @@
+"""The engine of one process: blocks that fit in memory, the next one read while this one is scored.
+
+Its loop owns everything around a fold: how many points a block has, reading ahead, counting for a progress bar,
+and a second try in halves where a block does not fit in memory.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from balent import adapt
+from balent.predictors.functions import as_tensor
+from balent.predictors.inputs import take
+from balent.types import Batch, Fold, Folded, Indices, Reading, Rereadable, Sampled, Source
+
+MEMORY = 1 << 27  # bytes: 128 MB of logits, moments and inputs at a time
+LARGEST = 1024  # points at a time: more is not faster
+
+
+@dataclass
+class Local:
+    """memory: bytes for one block. count: is called with the number of new points, in the first scan."""
+
+    memory: int = MEMORY
+    count: Callable[[int], None] | None = None
+    _scanned: bool = field(default=False, init=False)
+    _sizes: tuple[int, int] | None = field(default=None, init=False)
+
+    def scan(self, sampled: Sampled, source: Source, fold: Folded) -> Folded:
+        """One pass over the pool."""
+        first, self._scanned = not self._scanned, True
+        for batch, positions in ahead(source.blocks(self._block(sampled, source))):
+            add(fold, sampled, batch, positions)
+            if first and self.count is not None:
+                self.count(len(positions))
+        return fold
+
+    def stream(self, sampled: Sampled, source: Source, what: Reading) -> Iterator[tuple[Indices, Tensor]]:
+        """A reading of all points, block by block."""
+        for batch, positions in ahead(source.blocks(self._block(sampled, source))):
+            yield positions, what(sampled, batch, positions)
+            if self.count is not None:
+                self.count(len(positions))
+
+    def read(self, sampled: Sampled, source: Rereadable, positions: Indices, what: Reading) -> Tensor:
+        """A reading of some points, in the order given."""
+        if not len(positions):
+            raise ValueError("there are no points to read")
+        parts = positions.split(self._block(sampled, source))
+        return torch.cat([what(sampled, source.at(part), part).cpu() for part in parts])
+
+    def _block(self, sampled: Sampled, source: Source) -> int:
+        """Points whose logits, moments and inputs fit in the memory of a block."""
+        traits = adapt.traits(sampled)
+        most = min(traits.block, LARGEST)
+        if self._sizes is None and isinstance(source, Rereadable):
+            self._sizes = sizes(sampled, source)
+        classes, inputs = self._sizes or (1, 1)
+        each = 8 * (traits.n or 1) * classes + 24 * classes + 16 * inputs
+        return int(max(1, min(most, self.memory // each)))
+
+
+def sizes(sampled: Sampled, source: Rereadable) -> tuple[int, int]:
+    """Classes, and numbers that a point consists of: two points are tried."""
+    few = source.positions[:2]
+    batch = source.at(few)
+    values = batch.values() if isinstance(batch, Mapping) else [batch]
+    return tried(sampled, batch, few), sum(int(np.prod(np.shape(value)[1:])) for value in values)
+
+
+def tried(sampled: Sampled, batch: Batch, few: Indices) -> int:
+    """The number of classes. Where a model refuses whole numbers, the error speaks of the pool, not of matrices."""
+    try:
+        return sampled.moments(batch, few).mean.shape[1]
+    except RuntimeError as error:
+        whole = isinstance(batch, np.ndarray | Tensor) and not torch.is_floating_point(as_tensor(batch))
+        if not whole or _out_of_memory(error):
+            raise
+        raise TypeError(
+            f"the model does not take a pool of {batch.dtype}: {error}; if it was trained on floating-point numbers, "
+            "convert the pool in the same way, as in x.astype('float32')"
+        ) from error
+
+
+def add(fold: Fold, sampled: Sampled, batch: Batch, positions: Indices) -> None:
+    """The block into the fold, or its halves one after the other where memory runs out."""
+    try:
+        fold.add(sampled, batch, positions)
+        return
+    except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
+        if len(positions) == 1 or not _out_of_memory(error):
+            raise
+    middle = len(positions) // 2
+    for half in (slice(0, middle), slice(middle, None)):
+        add(fold, sampled, take(batch, half), positions[half])
+
+
+def _out_of_memory(error: BaseException) -> bool:
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or "not enough memory" in str(error)
+
+
+def ahead(items: Iterator[tuple[Batch, Indices]]) -> Iterator[tuple[Batch, Indices]]:
+    """The same items, each made in another thread while the one before is in use."""
+    done = object()
+    with ThreadPoolExecutor(1) as reader:
+        upcoming = reader.submit(next, items, done)
+        while (item := upcoming.result()) is not done:
+            upcoming = reader.submit(next, items, done)
+            yield item  # type: ignore[misc]  # not `done`

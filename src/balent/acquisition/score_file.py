@@ -1,0 +1,64 @@
+"""Scores of all points in a file, .npy or .parquet: complete under its name, or not there at all."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+from torch import Tensor
+
+from balent import checks
+from balent.data import outputs
+from balent.types import Indices
+
+Write = Callable[[Indices, Tensor], None]
+
+
+@contextmanager
+def written(path: str | os.PathLike[str] | None, names: list[str], total: int | None) -> Iterator[Write]:
+    """A writer of scores by position. The file appears under its name when all went well, else not at all."""
+    if path is None:
+        yield lambda positions, scores: None
+        return
+    if total is None:
+        raise ValueError(
+            "scores of a stream of unknown length cannot be written; pass an array, a Dataset or a DataLoader"
+        )
+    target = Path(path)
+    table_in = checks.lookup({".npy": _npy, ".parquet": _parquet}, target.suffix, "writer for files ending in")
+    with outputs.whole(target) as partial, table_in(partial, names, total) as table:
+
+        def write(positions: Indices, scores: Tensor) -> None:
+            table[positions.numpy()] = scores.numpy()
+
+        yield write
+
+
+@contextmanager
+def _npy(path: Path, names: list[str], total: int) -> Iterator[np.ndarray]:
+    """A table to fill, which is the file."""
+    table = np.lib.format.open_memmap(path, "w+", np.float64, (total, len(names)))
+    _reserve(path)
+    yield table
+    table.flush()
+
+
+@contextmanager
+def _parquet(path: Path, names: list[str], total: int) -> Iterator[np.ndarray]:
+    """A table to fill, which becomes the file when it is full."""
+    import pyarrow
+    from pyarrow import parquet
+
+    rough = outputs.fresh(outputs.unused(path.parent, "scores"), mode=0o600)
+    with rough as beside, _npy(beside, names, total) as table:
+        yield table
+        columns = {"point": np.arange(len(table)), **dict(zip(names, table.T, strict=True))}
+        parquet.write_table(pyarrow.table(columns), path)
+
+
+def _reserve(path: Path) -> None:
+    """Room on the disk for all of the file: where a disk is full, a mapped file ends the process without a word."""
+    if hasattr(os, "posix_fallocate"):
+        with path.open("r+b") as file:
+            os.posix_fallocate(file.fileno(), 0, path.stat().st_size)

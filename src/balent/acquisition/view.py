@@ -1,0 +1,46 @@
+"""The pool as a strategy sees it: a source of points and the engine that runs over it."""
+
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+from balent.acquisition.beside import Both
+from balent.types import Engine, Fold, Folded, Indices, Reading, Rereadable, Sampled, Source
+
+
+@dataclass
+class View:
+    """Points without a label, and those with one. `beside` is a fold that sees the first scan as well."""
+
+    engine: Engine
+    source: Source
+    labelled: "View | None" = None
+    beside: Fold | None = field(default=None, repr=False)
+
+    @property
+    def size(self) -> int | None:
+        return self.source.size
+
+    @property
+    def positions(self) -> Indices:
+        return self._again().positions
+
+    def scan(self, sampled: Sampled, fold: Folded) -> Folded:
+        """One pass of the engine over all points."""
+        if self.beside is None:
+            return self.engine.scan(sampled, self.source, fold)
+        both, self.beside = Both(fold, self.beside), None
+        self.engine.scan(sampled, self.source, both)
+        return fold
+
+    def read(self, sampled: Sampled, positions: Indices, what: Reading) -> Tensor:
+        """A reading of some points, in the order given."""
+        return self.engine.read(sampled, self._again(), positions, what)
+
+    def _again(self) -> Rereadable:
+        if not isinstance(self.source, Rereadable):
+            raise ValueError(
+                "this strategy reads points again, but a stream is read only once; "
+                "pass an array, a Dataset or a DataLoader of one"
+            )
+        return self.source
