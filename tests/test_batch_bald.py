@@ -292,8 +292,10 @@ def test_one_point_is_that_of_the_largest_bald():
     assert float(picks.scores[0]) == pytest.approx(float(bald(Moments.of(p)).max()))
 
 
-def test_one_draw_tells_nothing():
-    assert pick(probabilities(50, 1, 3), 3).indices.tolist() == [0, 1, 2]
+def test_one_draw_tells_nothing_and_is_refused():
+    """All gains were 0, and the first points of the pool were picked."""
+    with pytest.raises(ValueError, match="each point has 1 draw"):
+        pick(probabilities(50, 1, 3), 3)
 
 
 def test_no_batch_tells_more_than_the_logarithm_of_the_number_of_draws():

@@ -108,7 +108,7 @@ def _stable_top_k(draws: Array, measure: Measure, k: int, logits: bool) -> Picks
         best.add(measure(merged(parts)), positions)
         for half, m in zip(halves, parts, strict=True):
             half.add(measure(m), positions)
-    return Picks(best.positions, best.scores, stability(halves))
+    return Picks(best.positions, best.scores, stability(halves) if draws.shape[1] >= FEWEST else None)
 
 
 def _like(given: Array, result: Array) -> Array:
