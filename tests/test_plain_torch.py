@@ -1,7 +1,7 @@
 """Draws of MC dropout have the mean and the variance that plain torch has in training mode, for many kinds of networks.
 
-Torch: a batch of 4,000 copies of five points, in training mode (batch norm in evaluation mode). Ours: 200 draws under
-shared masks, and 200 copies of each point under masks of their own; 80 for networks that take points one at a time.
+Torch: a batch of 4,000 copies of five points, in training mode (batch norm in evaluation mode). Ours: 150 draws under
+shared masks, and 150 copies of each point under masks of their own; 50 for networks that take points one at a time.
 Means and variances of each logit agree within 5 standard errors: under normality, one of the 60 comparisons of a
 network is outside by chance once in 30,000 runs. Seeds are fixed.
 """
@@ -16,7 +16,7 @@ from balent import MCDropout
 from balent.predictors.masks import Masks
 from balent.predictors.network import Network
 
-POINTS, DRAWS, FEWER, COPIES = 5, 200, 80, 4000
+POINTS, DRAWS, FEWER, COPIES = 5, 150, 50, 4000
 
 
 @pytest.fixture(autouse=True)
