@@ -101,6 +101,11 @@ class Running(list[str]):
         self.append(name)
         self.seen.add(name)
 
+    def leave(self, name: str) -> None:
+        """Modules within it that ended by an error, which it caught, are left as well."""
+        while self.pop() != name:
+            pass
+
 
 @contextmanager
 def running(module: nn.Module) -> Iterator[Running]:
@@ -109,8 +114,7 @@ def running(module: nn.Module) -> Iterator[Running]:
     with ExitStack() as hooks:
         for name, part in module.named_modules():
             hooks.enter_context(part.register_forward_pre_hook(lambda *_, name=name: stack.enter(name)))
-            leave = part.register_forward_hook(lambda *_: (stack.pop(), None)[1], always_call=True)
-            hooks.enter_context(leave)
+            hooks.enter_context(part.register_forward_hook(lambda *_, name=name: stack.leave(name)))
         yield stack
 
 

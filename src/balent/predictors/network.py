@@ -190,7 +190,7 @@ class Network:
         self._switch_on([some, zeros], set())
         if not self.known.on and not self._switch_on([batch], set()):
             raise ValueError(_no_dropout(self.module, some))
-        calls = self._calls(few, zeros)
+        calls = self._calls(few, some, zeros)
         plain = (Alone if self.known.alone else Plain).of(self.module, calls, few)
         laid_out = arranged(self.module, lambda x: plain(x, TRIAL, None), few)
         few, some = laid_out(few), laid_out(some)
@@ -212,14 +212,14 @@ class Network:
             return few
         return zeros
 
-    def _calls(self, few: Batch, zeros: Batch) -> Calls:
+    def _calls(self, few: Batch, some: Batch, zeros: Batch) -> Calls:
         """The dropout calls of the first points."""
         first, here = (survey(self.module, logits_of, batch) for batch in (zeros, few))
         _check_other_randomness(here.random)
         numbers = {site: i for i, (site, _) in enumerate(sited(first.calls))}
         order = [site for site, _ in sited(here.calls)]
         calls = Calls(numbers, order=order, alone=bool(self.known.alone))
-        self._learn(calls, few)
+        self._learn(calls, some)
         return calls
 
     def _learn(self, calls: Calls, batch: Batch) -> bool:

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, fx, nn
 
 from balent.predictors import dropout
-from balent.predictors.calls import Calls, Masked, running
+from balent.predictors.calls import Calls, Masked, Running, running
 from balent.predictors.chain import Chain
 from balent.predictors.dropout import controlled
 from balent.predictors.inputs import Batch, copied, logits_of, size, take
@@ -40,12 +40,17 @@ class Plain:
         return cls(module, calls)
 
     def __call__(self, batch: Batch, masks: Masks, positions: Indices | None) -> Tensor:
+        with running(self.module) as stack:
+            return self.drawn(stack, batch, masks, positions)
+
+    def drawn(self, stack: Running, batch: Batch, masks: Masks, positions: Indices | None) -> Tensor:
+        """While the stack follows the module."""
+
         def forward() -> Any:
             return logits_of(self.module, copied(batch))  # which a network may change in place
 
-        with running(self.module) as stack:
-            each = Masked(masks, self.calls, lambda: stack[-1], size(batch), positions)
-            return _stacked([_drawn(forward, draw) for draw in _draws(each)])
+        each = Masked(masks, self.calls, lambda: stack[-1], size(batch), positions)
+        return _stacked([_drawn(forward, draw) for draw in _draws(each)])
 
 
 @dataclass
@@ -62,7 +67,9 @@ class Alone:
     def __call__(self, batch: Batch, masks: Masks, positions: Indices | None) -> Tensor:
         points = [slice(i, i + 1) for i in range(size(batch))]
         at = (None if positions is None else positions[point] for point in points)
-        return torch.cat([self.plain(take(batch, i), masks, place) for i, place in zip(points, at, strict=True)], 1)
+        with running(self.plain.module) as stack:
+            each = [self.plain.drawn(stack, take(batch, i), masks, to) for i, to in zip(points, at, strict=True)]
+        return torch.cat(each, 1)
 
 
 def _draws(masked: Masked) -> Iterator[Masked]:
