@@ -112,7 +112,7 @@ class Split:
         return cls(*_cut(traced, nodes, cut), calls)
 
     def __call__(self, batch: Batch, masks: Masks, positions: Indices | None) -> Tensor:
-        values = _values(self.prefix, batch)
+        values = _values(self.prefix, batch, self.calls)
 
         def forward() -> Any:
             out = self.suffix(*copied(values))
@@ -141,8 +141,13 @@ def _drops(traced: fx.GraphModule, node: fx.Node) -> bool:
     """Does dropout happen in this node?"""
     if node.op == "call_module":
         parts = traced.get_submodule(str(node.target)).modules()
-        return any(part.training and bool(getattr(part, "p", 0) or getattr(part, "dropout", 0)) for part in parts)
+        return any(part.training and drops(part) for part in parts)
     return _is_dropout(node) and bool(node.kwargs.get("p") != 0) and node.kwargs.get("training") is not False
+
+
+def drops(part: nn.Module) -> bool:
+    """Has it a p above 0?"""
+    return bool(getattr(part, "p", 0) or getattr(part, "dropout", 0))
 
 
 def _is_dropout(node: fx.Node) -> bool:
@@ -246,6 +251,7 @@ class Fast:
 
     prefix: fx.GraphModule
     chain: Chain
+    calls: Calls
 
     @classmethod
     def of(cls, module: nn.Module, calls: Calls, batch: Batch, leaves: bool = True) -> "Fast":
@@ -253,7 +259,7 @@ class Fast:
         chain = Chain.of(split.suffix)
         if chain is None or not calls.in_order:
             raise ValueError("what follows the first dropout is no chain of dropout and linear layers")
-        return cls(split.prefix, chain)
+        return cls(split.prefix, chain, calls)
 
     @property
     def words(self) -> str:
@@ -269,13 +275,14 @@ class Fast:
 
     def hidden(self, batch: Batch) -> Tensor:
         """What the first dropout sees."""
-        [hidden] = _values(self.prefix, batch)
+        [hidden] = _values(self.prefix, batch, self.calls)
         return hidden
 
 
-def _values(prefix: fx.GraphModule, batch: Batch) -> tuple[Any, ...]:
+def _values(prefix: fx.GraphModule, batch: Batch, calls: Calls) -> tuple[Any, ...]:
     batch = copied(batch)  # which a network may change in place
-    return prefix(**batch) if isinstance(batch, Mapping) else prefix(batch)
+    with controlled(calls.passed):
+        return prefix(**batch) if isinstance(batch, Mapping) else prefix(batch)
 
 
 Way = Fast | Split | Replay | Plain | Alone
