@@ -410,7 +410,7 @@ def test_masks_per_point_are_refused(name):
 def test_masks_per_point_are_known_behind_the_wrapper_of_what_is_left():
     """A Learner puts it around its functions, to tell them the true positions."""
     sampled = MCDropout(network()).sample(5, seed=0, masks="per-point")
-    pool, placed, _ = remaining(as_pool(torch.randn(20, 4)), [1, 2, 5, 9], sampled)
+    pool, placed, _ = remaining(as_pool(torch.randn(20, 4)), np.array([1, 2, 5, 9]), sampled)
     with pytest.raises(ValueError, match="batch_bald needs draws that are the same functions"):
         balent.acquire(placed, pool, 2, "batch_bald")
 
