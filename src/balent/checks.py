@@ -37,7 +37,7 @@ def draws(x: object) -> Tensor:
 
 def unmasked(x: object, what: str) -> None:
     """Nothing here leaves masked numbers out, so an array with a mask would be taken with what the mask hides."""
-    if isinstance(x, np.ma.MaskedArray):
+    if np.ma.is_masked(x):
         raise TypeError(
             f"{what} must not be a masked array: its mask would be ignored; leave the masked points out, "
             "or pass x.data if all of its numbers count"

@@ -508,7 +508,7 @@ def test_what_cannot_be_done_is_said(sampled, tmp_path, monkeypatch, settings, m
 
 def test_one_draw_has_no_error():
     with pytest.raises(ValueError, match="a Monte-Carlo error needs at least 2 draws, but came 1"):
-        balent.acquire(MCDropout(seeded(head)).sample(1), X, 3, with_error=True)
+        balent.acquire(MCDropout(seeded(head)).sample(1), X, 3, "entropy", with_error=True)
 
 
 def test_auto_needs_functions_that_come_in_parts():

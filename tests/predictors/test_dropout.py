@@ -1,6 +1,7 @@
 """Every kind of dropout takes its mask from us, while we ask for it, and is torch's own again afterwards."""
 
 import copy
+import inspect
 import threading
 
 import pytest
@@ -52,14 +53,23 @@ def test_every_module_of_dropout_asks_us(module):
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if "attention" not in kind])
 def test_every_function_of_dropout_asks_us_with_its_flag(kind):
-    asked = []
+    """Bug: without a flag, alpha dropout was on; torch has it off."""
+    asked, default = [], inspect.signature(getattr(F, kind)).parameters["training"].default
     with controlled(lambda *call: (asked.append((call[0], *call[2:])), call[1])[1]):
         getattr(F, kind)(torch.ones(2, 3, 4), 0.3, True)
         getattr(F, kind)(torch.ones(2, 3, 4), p=0.2, training=False)
         getattr(F, kind)(torch.ones(2, 3, 4))
-    default = 0.5
-    assert [call[:3] for call in asked[:2]] == [(kind, 0.3, True), (kind, 0.2, False)]
-    assert asked[2][:2] == (kind, default)
+    assert asked == [(kind, 0.3, True), (kind, 0.2, False), (kind, 0.5, default)]
+    assert default is ("alpha" not in kind)
+
+
+def test_dropout_in_place_changes_its_input():
+    """Bug: what reads the input afterwards saw it as it was before."""
+    x = torch.ones(3)
+    with controlled(ours):
+        assert F.dropout(x, inplace=True) is x
+        assert F.dropout(torch.ones(3), training=False, inplace=True).max() == 1
+    assert x.min() == 101
 
 
 def test_functions_come_back_after_an_error():
@@ -270,6 +280,16 @@ def test_shared_masks_of_elements_and_channels_by_hand():
     by_channel = handler(masks, POINTS)("dropout1d", x, 0.25, True)
     assert_close(by_element, x * masks.kept(0, 12, 0.25).double().view(6, 2) / 0.75)
     assert_close(by_channel, x * masks.kept(0, 6, 0.25).double().view(6, 1) / 0.75)
+
+
+@pytest.mark.parametrize(("kind", "shape"), [("dropout1d", (POINTS, 6)), ("dropout3d", (POINTS, 3, 2, 2))])
+def test_inputs_that_torch_takes_for_one_point_are_dropped_by_rows(kind, shape):
+    """Bug: torch takes [N, F] for channels and places of one point, and drops rows; ours dropped columns."""
+    x, masks = normal(*shape), Masks(4, 1, per_point=True)
+    found = handler(masks, POINTS, positions=torch.arange(POINTS))(kind, x, 0.5, True)
+    kept = masks.kept(0, 1, 0.5, torch.arange(POINTS))[0].double()
+    assert 0 < kept.sum() < POINTS
+    assert_close(found, x * kept.view(-1, *(1 for _ in shape[1:])) * 2)
 
 
 def test_points_may_be_on_any_axis_and_have_several_rows():

@@ -13,6 +13,7 @@ from torch.testing import assert_close
 from balent import MCDropout, Moments
 from balent.maths.measures import bald, balent
 from balent.predictors import mc_dropout
+from balent.predictors.dropout import network as planning
 from balent.predictors.dropout.analytic import _relative_variance
 from balent.predictors.dropout.network import Network
 
@@ -237,3 +238,80 @@ def test_plain_is_what_is_asked_for():
     assert plain.plan.startswith("plainly: ")
     assert isinstance(fast.network, Network)
     assert isinstance(fast.moments(x, torch.arange(5)), Moments)
+
+
+# ── one plan for many samples ────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def surveys(monkeypatch):
+    """The modes of the surveys that are made: each plan needs several."""
+    made, survey = [], planning.survey
+    monkeypatch.setattr(planning, "survey", lambda *args: (made.append(args[3:]), survey(*args))[1])
+    return made
+
+
+@pytest.mark.parametrize("name", ["MNIST of the paper", "three stages", "a residual connection", "a branch by data"])
+def test_other_weights_of_a_network_need_no_new_plan(name, surveys):
+    """Bug: every sample planned its network anew. The draws are those of a network that was planned for itself."""
+    make, data, way = NETWORKS[name]
+    predictor, x = MCDropout(seeded(make)), data(4)
+    first = predictor.sample(3, seed=1)
+    before = first(x)
+    assert surveys
+    surveys.clear()
+    predictor.model.load_state_dict(seeded(make, seed=7).state_dict())
+    again = predictor.sample(3, seed=1)
+    found = again(x)
+    assert not surveys
+    assert again.plan == first.plan
+    assert again.plan.startswith(way)
+    assert_close(found, MCDropout(seeded(make, seed=7)).sample(3, seed=1)(x), rtol=0, atol=0)
+    assert torch.equal(first(x), before)
+
+
+def wider(model):
+    model[1] = nn.Sequential(nn.Dropout(0.2), nn.Linear(256, 256))
+
+
+def hooked(model):
+    model[0].register_forward_hook(lambda module, args, out: 2 * out)
+
+
+CHANGES = {
+    "another p": lambda model: setattr(model[1], "p", 0.5),
+    "another layer": wider,
+    "a hook": hooked,
+    "another precision": lambda model: model.double(),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_network_of_another_structure_is_planned_anew(change, surveys):
+    predictor = MCDropout(seeded(doubtful))
+    predictor.sample(3)(POOL)
+    surveys.clear()
+    change(predictor.model)
+    found = predictor.sample(3)(POOL)
+    assert surveys
+    assert_close(found, MCDropout(predictor.model).sample(3)(POOL), rtol=0, atol=0)
+
+
+def test_inputs_of_another_shape_are_planned_anew(surveys):
+    class Words(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embed, self.drop, self.last = nn.Embedding(9, 8), nn.Dropout(0.3), nn.Linear(8, 3)
+
+        def forward(self, ids):
+            return self.last(self.drop(self.embed(ids).flatten(0, 1)).unflatten(0, ids.shape).mean(1))
+
+    predictor = MCDropout(seeded(Words))
+    predictor.sample(3)(torch.ones(5, 4, dtype=torch.long))
+    surveys.clear()
+    sampled, longer = predictor.sample(3), torch.ones(5, 6, dtype=torch.long)
+    assert sampled(longer).shape == (5, 3, 3)
+    assert surveys
+    surveys.clear()
+    assert_close(predictor.sample(3)(longer), sampled(longer), rtol=0, atol=0)
+    assert not surveys

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from balent.loop.remaining import remaining
 from helpers.examples import f64, normal, probabilities
 from helpers.labelled import network
 from hypothesis import given
@@ -16,7 +17,6 @@ from torch.testing import assert_close
 import balent
 from balent import Draws, MCDropout, Moments
 from balent.data.pool import as_pool
-from balent.loop.remaining import remaining
 from balent.maths.measures import bald
 from balent.strategies import BatchBALD, strategy
 from balent.strategies.batch_bald import FEWEST, in_proportion
@@ -292,8 +292,10 @@ def test_one_point_is_that_of_the_largest_bald():
     assert float(picks.scores[0]) == pytest.approx(float(bald(Moments.of(p)).max()))
 
 
-def test_one_draw_tells_nothing():
-    assert pick(probabilities(50, 1, 3), 3).indices.tolist() == [0, 1, 2]
+def test_one_draw_tells_nothing_and_is_refused():
+    """All gains were 0, and the first points of the pool were picked."""
+    with pytest.raises(ValueError, match="each point has 1 draw"):
+        pick(probabilities(50, 1, 3), 3)
 
 
 def test_no_batch_tells_more_than_the_logarithm_of_the_number_of_draws():
@@ -408,7 +410,7 @@ def test_masks_per_point_are_refused(name):
 def test_masks_per_point_are_known_behind_the_wrapper_of_what_is_left():
     """A Learner puts it around its functions, to tell them the true positions."""
     sampled = MCDropout(network()).sample(5, seed=0, masks="per-point")
-    pool, placed, _ = remaining(as_pool(torch.randn(20, 4)), [1, 2, 5, 9], sampled)
+    pool, placed, _ = remaining(as_pool(torch.randn(20, 4)), np.array([1, 2, 5, 9]), sampled)
     with pytest.raises(ValueError, match="batch_bald needs draws that are the same functions"):
         balent.acquire(placed, pool, 2, "batch_bald")
 

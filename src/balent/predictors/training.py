@@ -100,6 +100,7 @@ def train(
     placed(model, settings.device)
     x, y = fitting(model, x), y.to(settings.device)
     check(model, x, y, one_class=settings.one_class)
+    model.eval()  # batch norm takes no single point otherwise
     with torch.inference_mode():
         laid_out = layout(partial(logits_of, model), x)
     x = laid_out(x)

@@ -96,6 +96,8 @@ def efficientnet_lite0(weights: Weights = IMAGENET, image_size: int = 224) -> Ef
     efficientnet, packaged = _efficientnet()
     backbone = efficientnet.from_name("efficientnet-lite0", image_size=image_size)
     backbone._fc = nn.Identity()  # 1.3 million weights that features do not need
+    # No stochastic depth: it is random in training only, and no part of the posterior.
+    backbone._global_params = backbone._global_params._replace(drop_connect_rate=0.0)
     if weights is not None:
         path = packaged.get_model_file_path() if weights == IMAGENET else weights
         _load(backbone, state(path), path)

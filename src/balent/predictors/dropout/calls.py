@@ -101,6 +101,11 @@ class Running(list[str]):
         self.append(name)
         self.seen.add(name)
 
+    def leave(self, name: str) -> None:
+        """Modules within it that ended by an error, which it caught, are left as well."""
+        while self.pop() != name:
+            pass
+
 
 @contextmanager
 def running(module: nn.Module) -> Iterator[Running]:
@@ -109,8 +114,7 @@ def running(module: nn.Module) -> Iterator[Running]:
     with ExitStack() as hooks:
         for name, part in module.named_modules():
             hooks.enter_context(part.register_forward_pre_hook(lambda *_, name=name: stack.enter(name)))
-            leave = part.register_forward_hook(lambda *_: (stack.pop(), None)[1], always_call=True)
-            hooks.enter_context(leave)
+            hooks.enter_context(part.register_forward_hook(lambda *_, name=name: stack.leave(name)))
         yield stack
 
 
@@ -194,6 +198,12 @@ class Calls:
             raise Unplanned(f"the dropout in {_named(site[0])} does not work on all points alike")
         return axis
 
+    def passed(self, kind: str, x: Tensor, p: float, on: bool) -> Tensor:
+        """A handler for calls that drop nothing: all of them must be known."""
+        if p > 0 and (on or (kind, p) not in self.off):
+            raise Unplanned(f"only some data reach a dropout of p = {p:g}")
+        return x
+
     def count(self, made: Counter[str]) -> None:
         """A module makes the same number of calls whenever it makes any: else a site could be any of them."""
         for owner, calls in made.items():
@@ -213,6 +223,7 @@ class Calls:
 
     def _locate(self, once: list[Call], twice: list[Call], points: int) -> None:
         """Where the calls have the points."""
+        self.order = self.order or [site for site, _ in sited(once)]
         pairs = list(zip(sited(once), sited(twice), strict=False))
         if len(once) != len(twice) or any(a != b for (a, _), (b, _) in pairs):
             raise Unplanned("the number of dropout calls changes with the batch")
@@ -261,7 +272,7 @@ class Masked:
 
     def __call__(self, kind: str, x: Tensor, p: float, on: bool) -> Tensor:
         if not on or p == 0:
-            return self._off(kind, x, p)
+            return self.calls.passed(kind, x, p, on)
         owner = self.owner()
         if p >= 1:
             raise ValueError(f"dropout in {_named(owner)} has p = 1 and drops everything; give it a p below 1")
@@ -269,11 +280,6 @@ class Masked:
         self.made[owner] += 1
         axis = self.calls.axis(site, x.shape, self.points)
         return self._dropped(kind, x, p, axis, self.calls.number(site)) if x.numel() else x
-
-    def _off(self, kind: str, x: Tensor, p: float) -> Tensor:
-        if p > 0 and (kind, p) not in self.calls.off:
-            raise Unplanned(f"only some data reach a dropout of p = {p:g} that is switched off")
-        return x
 
     def _dropped(self, kind: str, x: Tensor, p: float, axis: int, layer: int) -> Tensor:
         """One axis becomes two: the points, and the rows of each."""

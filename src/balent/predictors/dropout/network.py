@@ -21,7 +21,7 @@ from balent.predictors.dropout.calls import UNSEEN, Calls, Survey, Unplanned, Un
 from balent.predictors.dropout.chain import Stage
 from balent.predictors.dropout.control import controlled
 from balent.predictors.dropout.masks import Masks
-from balent.predictors.dropout.ways import Alone, Fast, Plain, Replay, Split, Way
+from balent.predictors.dropout.ways import Alone, Fast, Plain, Replay, Split, Way, drops
 from balent.predictors.inputs import Batch, arrange, arranged, copied, fitting, logits_of, size, take
 from balent.predictors.last_layer import frozen
 from balent.types import Indices
@@ -166,7 +166,7 @@ class Network:
     def _switch_on(self, batches: list[Batch], reached: set[str]) -> bool:
         """Set the parts to training mode that make dropout calls following it; are there any new ones?"""
         training = [survey(self.module, logits_of, batch, True) for batch in batches]
-        evaluation = survey(self.module, logits_of, batches[0], False)
+        evaluation = survey(self.module, logits_of, take(batches[0], slice(0, 2)), False)
         _check_randomness(self.module, training, evaluation)
         on = {call.owner for seen in training for call in seen.calls if call.on}
         on |= {name for name in reached if isinstance(self.module.get_submodule(name), DROPOUT)}
@@ -190,7 +190,7 @@ class Network:
         self._switch_on([some, zeros], set())
         if not self.known.on and not self._switch_on([batch], set()):
             raise ValueError(_no_dropout(self.module, some))
-        calls = self._calls(few, zeros)
+        calls = self._calls(some, zeros)
         plain = (Alone if self.known.alone else Plain).of(self.module, calls, few)
         laid_out = arranged(self.module, lambda x: plain(x, TRIAL, None), few)
         few, some = laid_out(few), laid_out(some)
@@ -203,29 +203,28 @@ class Network:
         return Plan(type(way), leaves, way.words.format(reason=reason), laid_out, calls), way
 
     def _zeros(self, batch: Batch) -> Batch:
-        """Two points of zeros: what they reach does not depend on the data. Two points of the batch, if that fails."""
-        few = take(batch, slice(0, 2))
-        zeros = {k: torch.zeros_like(v) for k, v in few.items()} if isinstance(few, Mapping) else torch.zeros_like(few)
+        """A point of zeros: what it reaches does not depend on the data. The first point instead, if zeros fail."""
+        one = take(batch, slice(0, 1))
+        zeros = {k: torch.zeros_like(v) for k, v in one.items()} if isinstance(one, Mapping) else torch.zeros_like(one)
         try:
             survey(self.module, logits_of, zeros)
-        except Exception:  # whatever a network makes of zeros, such as texts without words
-            return few
+        except Exception:  # whatever a network makes of zeros, such as a text without words
+            return one
         return zeros
 
-    def _calls(self, few: Batch, zeros: Batch) -> Calls:
+    def _calls(self, some: Batch, zeros: Batch) -> Calls:
         """The dropout calls of the first points."""
-        first, here = (survey(self.module, logits_of, batch) for batch in (zeros, few))
-        _check_other_randomness(here.random)
-        numbers = {site: i for i, (site, _) in enumerate(sited(first.calls))}
-        order = [site for site, _ in sited(here.calls)]
-        calls = Calls(numbers, order=order, alone=bool(self.known.alone))
-        self._learn(calls, few)
+        reached = sited(survey(self.module, logits_of, zeros).calls)
+        calls = Calls({site: i for i, (site, _) in enumerate(reached)}, alone=bool(self.known.alone))
+        self._learn(calls, some)
         return calls
 
     def _learn(self, calls: Calls, batch: Batch) -> bool:
+        """Add the calls of this batch; are there any new ones?"""
         twice = take(batch, torch.arange(size(batch)).repeat(2))
-        once, two = (survey(self.module, logits_of, x).calls for x in (batch, twice))
-        return calls.learn(once, two, size(batch))
+        once, two = (survey(self.module, logits_of, x) for x in (batch, twice))
+        _check_other_randomness(once.random)
+        return calls.learn(once.calls, two.calls, size(batch))
 
     def _check_alone(self, plain: Way, calls: Calls, some: Batch) -> None:
         """Each of some points must have the same output when it is alone."""
@@ -293,7 +292,7 @@ def _no_dropout(module: nn.Module, batch: Batch) -> str:
     off = sorted({call.owner or "forward" for seen in surveys for call in seen.calls if not call.on})
     if off:
         return f"the model's dropout never drops: p = 0 or training=False is written into {', '.join(off)}"
-    unreached = [name for name, part in module.named_modules() if isinstance(part, DROPOUT)]
+    unreached = [name for name, part in module.named_modules() if isinstance(part, DROPOUT) and drops(part)]
     if unreached:
         return (
             f"no point of the first batch reaches the model's dropout (in {', '.join(unreached)}), so all draws would "

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, fx, nn
 
 from balent.predictors.dropout import control as dropout
-from balent.predictors.dropout.calls import Calls, Masked, running
+from balent.predictors.dropout.calls import Calls, Masked, Running, running
 from balent.predictors.dropout.chain import Chain
 from balent.predictors.dropout.control import controlled
 from balent.predictors.dropout.masks import Masks
@@ -40,12 +40,17 @@ class Plain:
         return cls(module, calls)
 
     def __call__(self, batch: Batch, masks: Masks, positions: Indices | None) -> Tensor:
+        with running(self.module) as stack:
+            return self.drawn(stack, batch, masks, positions)
+
+    def drawn(self, stack: Running, batch: Batch, masks: Masks, positions: Indices | None) -> Tensor:
+        """While the stack follows the module."""
+
         def forward() -> Any:
             return logits_of(self.module, copied(batch))  # which a network may change in place
 
-        with running(self.module) as stack:
-            each = Masked(masks, self.calls, lambda: stack[-1], size(batch), positions)
-            return _stacked([_drawn(forward, draw) for draw in _draws(each)])
+        each = Masked(masks, self.calls, lambda: stack[-1], size(batch), positions)
+        return _stacked([_drawn(forward, draw) for draw in _draws(each)])
 
 
 @dataclass
@@ -62,7 +67,9 @@ class Alone:
     def __call__(self, batch: Batch, masks: Masks, positions: Indices | None) -> Tensor:
         points = [slice(i, i + 1) for i in range(size(batch))]
         at = (None if positions is None else positions[point] for point in points)
-        return torch.cat([self.plain(take(batch, i), masks, place) for i, place in zip(points, at, strict=True)], 1)
+        with running(self.plain.module) as stack:
+            each = [self.plain.drawn(stack, take(batch, i), masks, to) for i, to in zip(points, at, strict=True)]
+        return torch.cat(each, 1)
 
 
 def _draws(masked: Masked) -> Iterator[Masked]:
@@ -105,7 +112,7 @@ class Split:
         return cls(*_cut(traced, nodes, cut), calls)
 
     def __call__(self, batch: Batch, masks: Masks, positions: Indices | None) -> Tensor:
-        values = _values(self.prefix, batch)
+        values = _values(self.prefix, batch, self.calls)
 
         def forward() -> Any:
             out = self.suffix(*copied(values))
@@ -134,8 +141,13 @@ def _drops(traced: fx.GraphModule, node: fx.Node) -> bool:
     """Does dropout happen in this node?"""
     if node.op == "call_module":
         parts = traced.get_submodule(str(node.target)).modules()
-        return any(part.training and bool(getattr(part, "p", 0) or getattr(part, "dropout", 0)) for part in parts)
+        return any(part.training and drops(part) for part in parts)
     return _is_dropout(node) and bool(node.kwargs.get("p") != 0) and node.kwargs.get("training") is not False
+
+
+def drops(part: nn.Module) -> bool:
+    """Has it a p above 0?"""
+    return bool(getattr(part, "p", 0) or getattr(part, "dropout", 0))
 
 
 def _is_dropout(node: fx.Node) -> bool:
@@ -239,6 +251,7 @@ class Fast:
 
     prefix: fx.GraphModule
     chain: Chain
+    calls: Calls
 
     @classmethod
     def of(cls, module: nn.Module, calls: Calls, batch: Batch, leaves: bool = True) -> "Fast":
@@ -246,7 +259,7 @@ class Fast:
         chain = Chain.of(split.suffix)
         if chain is None or not calls.in_order:
             raise ValueError("what follows the first dropout is no chain of dropout and linear layers")
-        return cls(split.prefix, chain)
+        return cls(split.prefix, chain, calls)
 
     @property
     def words(self) -> str:
@@ -262,13 +275,14 @@ class Fast:
 
     def hidden(self, batch: Batch) -> Tensor:
         """What the first dropout sees."""
-        [hidden] = _values(self.prefix, batch)
+        [hidden] = _values(self.prefix, batch, self.calls)
         return hidden
 
 
-def _values(prefix: fx.GraphModule, batch: Batch) -> tuple[Any, ...]:
+def _values(prefix: fx.GraphModule, batch: Batch, calls: Calls) -> tuple[Any, ...]:
     batch = copied(batch)  # which a network may change in place
-    return prefix(**batch) if isinstance(batch, Mapping) else prefix(batch)
+    with controlled(calls.passed):
+        return prefix(**batch) if isinstance(batch, Mapping) else prefix(batch)
 
 
 Way = Fast | Split | Replay | Plain | Alone
