@@ -10,6 +10,10 @@ from helpers.examples import normal, probabilities
 from torch import Generator
 
 from balent import STRATEGIES, Draws, acquire
+from balent.acquisition.engines.local import Local
+from balent.acquisition.view import View
+from balent.adapt import needs
+from balent.data.pool import Indexed, Subset, as_source
 from balent.strategies import PREFIXES, strategy
 from balent.types import Strategy
 
@@ -18,17 +22,15 @@ every = pytest.mark.parametrize("name", NAMES)
 POINTS = 60
 
 
-def sampled(copies=1, block=None):
-    """Draws with features; each point `copies` times, so many points to a block."""
+def sampled(copies=1):
+    """Draws with features; each point `copies` times."""
     p, h = probabilities(POINTS // copies, 6, 3), normal(POINTS // copies, 5)
-    found = Draws(p.repeat(copies, 1, 1), features=h.repeat(copies, 1))
-    found.block = block or found.block
-    return found
+    return Draws(p.repeat(copies, 1, 1), features=h.repeat(copies, 1))
 
 
-def pick(name, k, source=None, seed=0, pool=None):
+def pick(name, k, source=None, seed=0, pool=None, **options):
     pool = np.arange(POINTS) if pool is None else pool
-    return strategy(name)(source or sampled(), pool, k, generator=Generator().manual_seed(seed))
+    return acquire(source or sampled(), pool, k, name, seed=seed, **options)
 
 
 @every
@@ -61,7 +63,55 @@ def test_the_same_seed_gives_the_same_picks(name):
 @every
 @pytest.mark.parametrize("block", [1, 7, 59])
 def test_picks_do_not_depend_on_the_size_of_blocks(name, block):
-    assert pick(name, 9, sampled(block=block)).indices.tolist() == pick(name, 9).indices.tolist()
+    """`memory` of acquire is for one block: 8 bytes per draw and class, 24 per class, 16 per number of the input."""
+    each = 8 * 6 * 3 + 24 * 3 + 16
+    sizes = []
+
+    class Counting(Draws):
+        def moments(self, batch, positions=None):
+            sizes.append(len(batch))
+            return super().moments(batch, positions)
+
+    source = Counting(probabilities(POINTS, 6, 3), features=normal(POINTS, 5))
+    assert pick(name, 9, source, memory=block * each).indices.tolist() == pick(name, 9).indices.tolist()
+    assert max(sizes, default=0) <= max(block, 2)  # two points tell how large the others are
+
+
+LEFT = torch.tensor([i for i in range(POINTS) if i % 4 != 1])
+
+
+@every
+@pytest.mark.parametrize("block", [None, 5])
+def test_a_part_of_a_pool_is_picked_from_as_if_the_rest_had_been_left_out(name, block):
+    """A position keeps its noise: a stream of the same points at the same positions, and a Subset, pick the same."""
+    p, h = probabilities(POINTS, 6, 3), normal(POINTS, 5)
+    whole = Indexed(np.arange(POINTS))
+    memory = {} if block is None else {"memory": block * (8 * 6 * 3 + 24 * 3 + 16)}
+    part = pick(name, 9, Draws(p, features=h), pool=Subset(whole, LEFT), **memory)
+    assert part.indices.tolist() == pick(name, 9, Draws(p, features=h), pool=LeftOut(LEFT)).indices.tolist()
+    assert torch.isin(torch.as_tensor(part.indices), LEFT).all()
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if not needs(strategy(name)).noise])
+def test_without_noise_a_part_is_a_pool_of_its_own(name):
+    """Picks of a Subset are those of a pool of its points alone, but for their numbers."""
+    p, h = probabilities(POINTS, 6, 3), normal(POINTS, 5)
+    part = pick(name, 9, Draws(p, features=h), pool=Subset(Indexed(np.arange(POINTS)), LEFT))
+    alone = pick(name, 9, Draws(p[LEFT], features=h[LEFT]), pool=np.arange(len(LEFT)))
+    assert torch.as_tensor(part.indices).tolist() == LEFT[torch.as_tensor(alone.indices)].tolist()
+
+
+class LeftOut:
+    """A source written by hand: a whole pool whose other points were left out, one block of all that remain."""
+
+    def __init__(self, positions):
+        self.positions, self.size = positions, len(positions)
+
+    def blocks(self, points):
+        yield self.positions.numpy(), self.positions
+
+    def at(self, positions):
+        return positions.numpy()
 
 
 @every
@@ -72,7 +122,8 @@ def test_a_k_that_the_pool_cannot_serve_is_refused(name, k):
 
 
 @every
-def test_an_engine_changes_nothing(name):
-    """`acquire` wraps pool and functions; picks are those of the strategy itself."""
-    picks = acquire(sampled(), np.arange(POINTS), 9, name, seed=4)
+def test_acquire_adds_nothing_to_what_a_strategy_picks(name):
+    """The strategy itself, on a view of the pool and with a generator of that seed."""
+    view = View(Local(), as_source(np.arange(POINTS)))
+    picks = strategy(name)(sampled(), view, 9, generator=Generator().manual_seed(4))
     assert picks.indices.tolist() == pick(name, 9, seed=4).indices.tolist()

@@ -11,7 +11,7 @@ from helpers.examples import f64, normal, probabilities
 from helpers.labelled import blobs, network
 from helpers.statistics import p_value
 from reference import features as reference
-from torch import Generator, nn
+from torch import nn
 from torch.testing import assert_close
 
 from balent import (
@@ -26,22 +26,20 @@ from balent import (
     VariationalDropout,
     acquire,
 )
+from balent.acquisition.engines.local import Local
+from balent.acquisition.view import View
+from balent.data.pool import as_source
 from balent.geometry import k_means_pp as seeding
 from balent.geometry.distances import Embedded, Points, between, squared
 from balent.geometry.embedded import embedded
 from balent.geometry.k_means_pp import seeds
 from balent.geometry.rows import Rows
 from balent.predictors import VariationalLinear
-from balent.strategies import strategy
 from balent.strategies.badge import doubt
 
 
-def generator(seed=0):
-    return Generator().manual_seed(seed)
-
-
 def pick(p, h, k, seed=0, strategy=None):
-    return (strategy or Badge())(Draws(p, features=h), np.arange(len(p)), k, generator=generator(seed))
+    return acquire(Draws(p, features=h), np.arange(len(p)), k, strategy or Badge(), seed=seed)
 
 
 def points_of(h, q=None):
@@ -97,20 +95,21 @@ def test_copies_are_at_distance_zero():
 
 
 def counted(points, k, first, runs=250, weights=None):
-    g = generator()
-    return Counter(tuple(seeds(points, k, first, generator=g, weights=weights)[0].tolist()) for _ in range(runs))
+    where = torch.arange(len(points))
+    found = (seeds(points, k, first, seed=seed, positions=where, weights=weights)[0] for seed in range(runs))
+    return Counter(tuple(chosen.tolist()) for chosen in found)
 
 
 @pytest.mark.parametrize(
-    ("candidates", "narrow", "weighted"), [(1, 8, False), (2, 0, False), (128, 8, False), (128, 8, True)]
+    ("together", "narrow", "weighted"), [(1, 8, False), (2, 0, False), (128, 8, False), (128, 8, True)]
 )
-def test_seeding_has_the_distribution_of_k_means_plus_plus(candidates, narrow, weighted, monkeypatch):
+def test_seeding_has_the_distribution_of_k_means_plus_plus(together, narrow, weighted, monkeypatch):
     """All 12 orders of 2 more of 5 points, by Pearson's test on 250 seedings at an error rate of 10⁻⁴ for each case.
 
-    One candidate at a time is compared with earlier centres, 128 with each other as well; with `narrow` = 0 bounds
+    One clock at a time is compared with earlier centres, 128 with each other as well; with `narrow` = 0 bounds
     are renewed all the time. Uniform picks are refused by the same test.
     """
-    monkeypatch.setattr(seeding, "CANDIDATES", candidates)
+    monkeypatch.setattr(seeding, "TOGETHER", together)
     monkeypatch.setattr(seeding, "NARROW", narrow)
     h = normal(5, 3, seed=1).float()
     weights = f64([1.0, 5.0, 0.5, 2.0, 1.0]) if weighted else None
@@ -127,8 +126,7 @@ def test_seeding_of_gradients_has_the_distribution_of_dense_ones():
     g = reference.gradients(Moments.of(p).mean, h)
     first = int(g.norm(dim=1).argmax())
     shares = reference.seeding_probabilities(g, first, 3)
-    r, sampled = generator(), Draws(p, features=h)
-    came = Counter(tuple(Badge()(sampled, np.arange(6), 3, generator=r).indices.tolist()) for _ in range(250))
+    came = Counter(tuple(pick(p, h, 3, seed).indices.tolist()) for seed in range(250))
     assert p_value([came[order] for order in shares], list(shares.values())) > 1e-4
 
 
@@ -142,12 +140,12 @@ def test_where_distances_end_points_are_drawn_uniformly():
 
 
 def test_a_pool_of_tight_clusters_is_seeded_as_by_definition(monkeypatch):
-    """Bounds are renewed when most candidates are refused: 8 clusters far apart are all found by 8 centres."""
+    """Bounds are renewed when most rings do not count: 8 clusters far apart are all found by 8 centres."""
     passes = []
     monkeypatch.setattr(Embedded, "nearest", counting(Embedded.nearest, passes))
     centres = 1e3 * normal(8, 5, seed=1)
     h = (centres.repeat_interleave(500, 0) + 1e-3 * normal(4000, 5)).float()
-    chosen, scores = seeds(points_of(h), 40, 0, generator=generator())
+    chosen, scores = seeds(points_of(h), 40, 0, seed=0, positions=torch.arange(4000))
     assert len({int(i) // 500 for i in chosen[:8]}) == 8
     assert 1 < len(passes) < 15
     nearest = reference.squared_distances(h[chosen].double(), h[chosen].double())
@@ -164,10 +162,10 @@ def counting(method, calls):
 
 
 def test_a_pool_without_clusters_takes_one_pass(monkeypatch):
-    """The issue asked for one pass a pick; rejection needs it for the first pick alone."""
+    """The issue asked for one pass a pick; the clocks need it for the first pick alone."""
     passes = []
     monkeypatch.setattr(Embedded, "nearest", counting(Embedded.nearest, passes))
-    chosen, _ = seeds(points_of(normal(3000, 64).float()), 200, 0, generator=generator())
+    chosen, _ = seeds(points_of(normal(3000, 64).float()), 200, 0, seed=0, positions=torch.arange(3000))
     assert len(passes) == 1
     assert len(set(chosen.tolist())) == 200
 
@@ -234,8 +232,8 @@ def open_files():
 def test_rows_beyond_the_budget_are_in_a_file_until_the_end():
     p, h = probabilities(300, 4, 3), normal(300, 6)
     sampled, pool = Draws(p, features=h), np.arange(300)
-    before = open_files()
-    with embedded(sampled, pool, 5, factors=doubt, memory=300 * 5 * 4) as points:
+    view, before = View(Local(), as_source(pool)), open_files()
+    with embedded(sampled, view, 5, factors=doubt, memory=300 * 5 * 4) as (points, _):
         assert points.features.in_file
         assert points.factors is not None
         assert not points.factors.in_file
@@ -304,7 +302,7 @@ PREDICTED = {
 @pytest.mark.parametrize("strategy", ["badge", "core_set", "diverse:bald"])
 @pytest.mark.parametrize("name", PREDICTED)
 def test_every_predictor_has_features_through_engine_and_learner(name, strategy):
-    """Watched around Placed around functions: picks are points that are not told yet, and no two alike."""
+    """Picks are points that are not told yet, and no two alike."""
     x, y = blobs(40)
     masks = "per-point" if name == "masks per point" else "shared"
     learner = Learner(PREDICTED[name](), x, strategy, draws=4, masks=masks, start=[0, 1, 2, 3])
@@ -353,8 +351,8 @@ def test_functions_without_a_method_for_features_say_so(name):
         def moments(self, batch, positions=None):
             return Moments.of(self(batch))
 
-    with pytest.raises(ValueError, match="this strategy compares features, but Bare has none; give it a method"):
-        strategy(name)(Bare(), np.arange(10), 3, generator=generator())
+    with pytest.raises(ValueError, match=f"{name} compares features, but Bare has no method features"):
+        acquire(Bare(), np.arange(10), 3, name)
 
 
 @pytest.mark.parametrize("name", ["badge", "core_set", "diverse:bald"])

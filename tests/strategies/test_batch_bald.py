@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from balent.loop.remaining import remaining
 from helpers.examples import f64, normal, probabilities
 from helpers.labelled import network
 from hypothesis import given
@@ -16,9 +15,10 @@ from torch.testing import assert_close
 
 import balent
 from balent import Draws, MCDropout, Moments
-from balent.data.pool import as_pool
+from balent.data.pool import Indexed, Subset
+from balent.maths import noise
 from balent.maths.measures import bald
-from balent.strategies import BatchBALD, strategy
+from balent.strategies import BatchBALD
 from balent.strategies.batch_bald import FEWEST, in_proportion
 from balent.strategies.configurations import Configurations, thinned, threshold
 
@@ -28,7 +28,7 @@ def generator(seed=0):
 
 
 def pick(p, k, seed=0, **settings):
-    return BatchBALD(**settings)(Draws(p), np.arange(len(p)), k, generator=generator(seed))
+    return balent.acquire(Draws(p), np.arange(len(p)), k, BatchBALD(**settings), seed=seed)
 
 
 def functions(points, draws, classes, seed=0):
@@ -164,7 +164,7 @@ def test_lazy_search_looks_at_few_points_again():
             return super().__call__(batch, positions)
 
     sampled = Counting(functions(20_000, 30, 3))
-    BatchBALD()(sampled, np.arange(20_000), 5, generator=generator())
+    balent.acquire(sampled, np.arange(20_000), 5, BatchBALD())
     assert sampled.read < 4000
 
 
@@ -355,7 +355,7 @@ def test_lists_and_ranges_are_pools():
     p = probabilities(40, 6, 3)
     expected = pick(p, 4).indices.tolist()
     for pool in (range(40), list(range(40)), torch.arange(40)):
-        assert BatchBALD()(Draws(p), pool, 4, generator=generator()).indices.tolist() == expected
+        assert balent.acquire(Draws(p), pool, 4, BatchBALD()).indices.tolist() == expected
 
 
 # ── plans ────────────────────────────────────────────────────────────────────────────────────────
@@ -403,16 +403,14 @@ def test_masks_per_point_are_refused(name):
     sampled = MCDropout(network()).sample(5, seed=0, masks="per-point")
     with pytest.raises(ValueError, match=f'{name} needs draws that are the same functions .* masks="shared"'):
         balent.acquire(sampled, torch.randn(20, 4), 3, name)
-    with pytest.raises(ValueError, match=f"{name} needs draws that are the same functions"):
-        strategy(name)(sampled, torch.randn(20, 4), 3, generator=generator())
 
 
-def test_masks_per_point_are_known_behind_the_wrapper_of_what_is_left():
-    """A Learner puts it around its functions, to tell them the true positions."""
+def test_masks_per_point_are_refused_over_a_part_of_the_pool_too():
+    """A Learner passes on the points that are left, at their true positions."""
     sampled = MCDropout(network()).sample(5, seed=0, masks="per-point")
-    pool, placed, _ = remaining(as_pool(torch.randn(20, 4)), np.array([1, 2, 5, 9]), sampled)
+    left = Subset(Indexed(torch.randn(20, 4)), torch.tensor([1, 2, 5, 9]))
     with pytest.raises(ValueError, match="batch_bald needs draws that are the same functions"):
-        balent.acquire(placed, pool, 2, "batch_bald")
+        balent.acquire(sampled, left, 2, "batch_bald")
 
 
 @pytest.mark.parametrize("name", ["batch_bald", "core_mse", "core_log"])
@@ -432,7 +430,7 @@ def test_a_posterior_without_draws_is_refused(name):
 @pytest.mark.parametrize("k", [0, 21])
 def test_a_k_that_the_pool_cannot_serve_is_refused(name, k):
     with pytest.raises(ValueError, match=f"k must be between 1 and the 20 points of the pool, but is {k}"):
-        strategy(name)(Draws(probabilities(20, 4, 3)), range(20), k, generator=generator())
+        balent.acquire(Draws(probabilities(20, 4, 3)), range(20), k, name)
 
 
 @pytest.mark.parametrize("name", ["batch_bald", "core_mse", "core_log"])
@@ -460,7 +458,7 @@ def test_once_the_draws_tell_no_more_the_rest_is_drawn_in_proportion_to_bald():
 
 def test_points_are_drawn_in_proportion_to_their_gain():
     """Gains 1, 2, 3 and a point that is taken: 6,000 first picks, chi-square of 2 degrees below its 99.9 % point."""
-    gains, source = f64([1, 2, 3, 99]), generator()
-    first = torch.tensor([in_proportion(gains, [3], 2, source)[0] for _ in range(6000)])
+    gains, gumbel = f64([1, 2, 3, 99]), noise.gumbel(0, torch.arange(24_000)).view(6000, 4)
+    first = torch.tensor([in_proportion(gains, [3], 2, few)[0] for few in gumbel])
     seen, expected = torch.bincount(first, minlength=3), torch.tensor([1000.0, 2000.0, 3000.0])
     assert float(((seen - expected) ** 2 / expected).sum()) < 13.8

@@ -8,7 +8,6 @@ import torch
 from helpers.examples import f64, normal, probabilities
 from helpers.labelled import blobs, network
 from reference import features as reference
-from torch import Generator
 from torch.testing import assert_close
 
 from balent import CoreSet, Draws, Learner, MCDropout, acquire
@@ -20,7 +19,7 @@ def pick(h, k, labelled=None, **settings):
     rows = h if labelled is None else torch.cat([h, labelled])
     sampled = Draws(torch.full((len(rows), 1, 2), 0.5), features=rows)
     known = None if labelled is None else np.arange(len(h), len(rows))
-    return CoreSet(known, **settings)(sampled, np.arange(len(h)), k, generator=Generator())
+    return acquire(sampled, np.arange(len(h)), k, CoreSet(**settings), labelled=known)
 
 
 def assert_same(picks, expected):

@@ -6,7 +6,6 @@ import torch
 from helpers.examples import f64, normal, probabilities
 from helpers.labelled import blobs, network
 from reference import features as reference
-from torch import Generator
 
 from balent import Diverse, Draws, Learner, MCDropout, Moments, TopK, acquire
 from balent.geometry import facility_location as facility
@@ -22,7 +21,7 @@ def coins(doubts):
 
 def pick(p, h, k, seed=0, **settings):
     settings = {"measure": entropy, **settings}
-    return Diverse(**settings)(Draws(p, features=h), np.arange(len(p)), k, generator=Generator().manual_seed(seed))
+    return acquire(Draws(p, features=h), np.arange(len(p)), k, Diverse(**settings), seed=seed)
 
 
 def test_points_on_a_line_by_hand():
@@ -77,7 +76,7 @@ def test_large_batches_have_fewer_candidates(monkeypatch):
 def test_copies_are_kept_out():
     """modAL#11, #119: batches of near-duplicates. Three copies of each point: the top k buys all three."""
     p, h = probabilities(100, 8, 4).repeat(3, 1, 1), normal(100, 5).repeat(3, 1)
-    top = TopK(bald)(Draws(p), np.arange(300), 30, generator=Generator())
+    top = acquire(Draws(p), np.arange(300), 30, TopK(bald))
     assert len({i % 100 for i in top.indices.tolist()}) == 10
     picks = pick(p, h, 30, measure=bald)
     assert len({i % 100 for i in picks.indices.tolist()}) == 30
@@ -148,7 +147,7 @@ def test_the_learner_buys_no_copies_of_what_it_was_told():
 
 
 def test_covers_are_none_where_nobody_compared():
-    picks = TopK(bald)(Draws(probabilities(9, 4, 3)), np.arange(9), 3, generator=Generator())
+    picks = acquire(Draws(probabilities(9, 4, 3)), np.arange(9), 3, TopK(bald))
     assert picks.covers is None
 
 

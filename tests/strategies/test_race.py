@@ -9,10 +9,9 @@ from helpers.examples import f64, normal, probabilities
 from helpers.in_parts import InParts
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import Generator
 from torch.testing import assert_close
 
-from balent import Moments, Race
+from balent import Moments, Race, acquire
 from balent.maths.facts import facts
 from balent.maths.measures import MEASURES, bald, balent, balentacq, entropy
 from balent.strategies.race import FIRST, TAILS, chances, smoothed, still_in
@@ -20,7 +19,7 @@ from balent.strategies.race import FIRST, TAILS, chances, smoothed, still_in
 
 def race(measure, p, k, **settings):
     sampled = InParts(p)
-    picks = Race(measure, **settings)(sampled, np.arange(len(p)), k, generator=Generator())
+    picks = acquire(sampled, np.arange(len(p)), k, Race(measure, **settings))
     return picks, sampled.looked[0]
 
 
@@ -118,7 +117,7 @@ def test_errors_of_like_points_are_shared():
     value = torch.arange(40, dtype=torch.float64)
     difference = torch.where(value < 20, 3.0, 4.0).double()
     difference[:2] = f64([0.0, 3 * 2**0.5])
-    assert_close(smoothed(value, difference) / TAILS, torch.where(value < 20, 3.0, 4.0).double())
+    assert_close(smoothed(torch.stack([value, difference], 1))[1] / TAILS, torch.where(value < 20, 3.0, 4.0).double())
 
 
 # ── the race ─────────────────────────────────────────────────────────────────────────────────────

@@ -10,10 +10,9 @@ from helpers.examples import f64, probabilities
 from helpers.statistics import p_value
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import Generator
 from torch.testing import assert_close
 
-from balent import MEASURES, STRATEGIES, Draws, Moments, Power, TopK, Uniform
+from balent import MEASURES, STRATEGIES, Draws, Moments, Power, TopK, Uniform, acquire
 from balent.maths.facts import facts
 from balent.maths.measures import bald, balent, balentacq, entropy, random
 from balent.strategies import Best, strategy
@@ -21,12 +20,8 @@ from balent.strategies.power import log_key
 from balent.types import Strategy
 
 
-def generator(seed=0):
-    return Generator().manual_seed(seed)
-
-
 def pick(chosen, p, k, seed=0):
-    return chosen(Draws(p), np.arange(len(p)), k, generator=generator(seed))
+    return acquire(Draws(p), np.arange(len(p)), k, chosen, seed=seed)
 
 
 # ── the best of a stream ─────────────────────────────────────────────────────────────────────────
@@ -129,9 +124,9 @@ def test_a_sampled_that_says_nothing_of_blocks_is_read_a_thousand_points_at_a_ti
 
     doubtful = [0.0] * 1500 + [0.5, 0.4] + [0.1] * 800
     sampled = Doubt()
-    picks = TopK(entropy)(sampled, doubtful, 3, generator=generator())
+    picks = acquire(sampled, doubtful, 3, TopK(entropy))
     assert picks.indices.tolist() == [1500, 1501, 1502]
-    assert sampled.sizes == [1024, 1024, 254]
+    assert sampled.sizes == [2, 1024, 1024, 254]  # two points tell how many classes there are
 
 
 @pytest.mark.parametrize("chosen", [TopK(bald), Power(bald), Uniform()])
@@ -156,9 +151,8 @@ def coins(*biases):
 
 def counts_of_first_picks(chosen, p, runs=1000):
     counts = [0] * len(p)
-    g, sampled, pool = generator(), Draws(p), np.arange(len(p))
-    for _ in range(runs):
-        counts[int(chosen(sampled, pool, 1, generator=g).indices)] += 1
+    for seed in range(runs):
+        counts[int(pick(chosen, p, 1, seed).indices)] += 1
     return counts
 
 
@@ -192,8 +186,7 @@ def test_picks_are_without_replacement_in_proportion_to_what_is_left():
     p = coins(0.7, 0.8, 0.9)
     share = (bald(Moments.of(p)) / bald(Moments.of(p)).sum()).tolist()
     pairs = [(i, j) for i in range(3) for j in range(3) if i != j]
-    g, sampled = generator(), Draws(p)
-    came = [tuple(Power(bald)(sampled, np.arange(3), 2, generator=g).indices.tolist()) for _ in range(1000)]
+    came = [tuple(pick(Power(bald), p, 2, seed).indices.tolist()) for seed in range(1000)]
     expected = [share[i] * share[j] / (1 - share[i]) for i, j in pairs]
     assert p_value([came.count(pair) for pair in pairs], expected) > 1e-4
 
@@ -227,14 +220,14 @@ def test_the_key_of_balentacq_is_balent_above_zero_and_one_less_balent_below():
 
 
 @pytest.mark.parametrize("name", ["random", "power_bald", "power:random", "power:balentacq"])
-def test_random_strategies_are_functions_of_their_generator(name):
+def test_random_strategies_are_functions_of_their_seed(name):
     p = probabilities(200, 6, 3)
     one, again, other = (pick(strategy(name), p, 10, seed).indices.tolist() for seed in (1, 1, 2))
     assert one == again
     assert one != other
 
 
-def test_the_random_measure_as_a_strategy_is_a_function_of_its_generator():
+def test_the_random_measure_as_a_strategy_is_a_function_of_its_seed():
     one, again, other = (pick(TopK(random), probabilities(200, 6, 3), 10, s).indices.tolist() for s in (1, 1, 2))
     assert one == again
     assert one != other
@@ -253,7 +246,7 @@ def test_uniform_looks_at_no_point():
 
         moments = __call__
 
-    assert len(Uniform()(Untouchable(), range(9), 4, generator=generator()).indices) == 4
+    assert len(acquire(Untouchable(), range(9), 4, Uniform()).indices) == 4
 
 
 # ── names ────────────────────────────────────────────────────────────────────────────────────────

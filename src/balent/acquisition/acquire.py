@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Generator
 
 from balent import adapt, checks, names
 from balent.acquisition.beside import ScoreTable
@@ -61,15 +60,16 @@ def acquire(
     chosen = _strategy(strategy, draws, with_error)
     source = as_source(pool)
     checks.batch_size(k, source.size)
-    _check_needs(chosen, sampled, source)
-    _check_wishes(chosen, sampled, source, with_error, scores, measures)
+    generator, name = checks.generator(seed), strategy if isinstance(strategy, str) else names.identity(chosen)
+    _check_needs(chosen, name, sampled, source)
+    _check_wishes(chosen, name, sampled, source, with_error, scores, measures)
     wanted = _wanted(chosen, measures)
     with counting(progress, source.size) as advance, written(scores, list(wanted), source.size) as write:
         running = Local(memory, advance) if engine == "local" else named_engine(engine)
         view = View(running, source, None if labelled is None else View(running, _known(labelled)))
         if scores is not None:
-            view.beside = ScoreTable(wanted, seed, write)
-        picks = chosen(sampled, view, k, generator=Generator().manual_seed(seed))
+            view.beside = ScoreTable(wanted, generator.initial_seed(), write)
+        picks = chosen(sampled, view, k, generator=generator)
         return _with_error(sampled, view, picks, chosen) if with_error else picks
 
 
@@ -99,9 +99,9 @@ def _strategy(strategy: str | Strategy, draws: str | None, with_error: bool) -> 
     return chosen
 
 
-def _check_needs(chosen: Strategy, sampled: Sampled, source: Source) -> None:
+def _check_needs(chosen: Strategy, name: str, sampled: Sampled, source: Source) -> None:
     """Is everything there that the strategy declares to need?  Before any work is done."""
-    needs, traits, name = adapt.needs(chosen), adapt.traits(sampled), names.identity(chosen)
+    needs, traits = adapt.needs(chosen), adapt.traits(sampled)
     if needs.again and not isinstance(source, Rereadable):
         raise ValueError(
             f"{name} reads points again, but a stream is read only once; "
@@ -119,7 +119,13 @@ def _check_needs(chosen: Strategy, sampled: Sampled, source: Source) -> None:
 
 
 def _check_wishes(
-    chosen: Strategy, sampled: Sampled, source: Source, with_error: bool, scores: Any, measures: Sequence[str]
+    chosen: Strategy,
+    name: str,
+    sampled: Sampled,
+    source: Source,
+    with_error: bool,
+    scores: Any,
+    measures: Sequence[str],
 ) -> None:
     """Can what was asked for be had with this strategy and this pool?"""
     measured = adapt.measure_of(chosen) is not None
@@ -136,7 +142,7 @@ def _check_wishes(
     if measures and scores is None:
         raise ValueError('several measures go to a file: name it with scores="scores.npy" or .parquet')
     if scores is not None and not measured:
-        raise ValueError(f"{names.identity(chosen)} does not score points, so there is nothing to write; use a measure")
+        raise ValueError(f"{name} does not score points, so there is nothing to write; use a measure")
     if scores is not None and isinstance(chosen, Race):
         raise ValueError(
             'draws="auto" gives most points few draws, so their scores are rough; leave it out to write them'
