@@ -3,6 +3,7 @@
 import io
 import resource
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,16 +12,17 @@ from helpers.examples import probabilities
 from helpers.in_parts import InParts
 from helpers.items import Items
 from helpers.small import head, inputs, seeded
-from torch import Generator, nn
+from torch import nn
 from torch.testing import assert_close
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 import balent
-from balent import Draws, Jitter, MCDropout, Moments, TopK
-from balent.acquisition import acquire as engine
+from balent import Draws, Jitter, MCDropout, Moments, TopK, adapt
 from balent.acquisition import progress as bars
-from balent.maths.error import groups_of, jackknife, noise
+from balent.acquisition.engines.local import LARGEST
+from balent.maths.error import GROUPS, deviates, jackknife
 from balent.maths.measures import balent as balance
+from balent.types import Traits
 
 POINTS = 300
 X = inputs(6)(POINTS)
@@ -138,7 +140,7 @@ class Watching:
 
     def __init__(self, sampled, most=10**9, error=torch.OutOfMemoryError):
         self.sampled, self.most, self.error, self.sizes = sampled, most, error, []
-        self.n, self.block = sampled.n, 10**6
+        self.traits = replace(adapt.traits(sampled), block=10**6)
 
     def __call__(self, batch, positions=None):
         return self.sampled(batch, positions)
@@ -157,7 +159,7 @@ def test_a_batch_fits_the_budget(sampled, memory):
     balent.acquire(watching, X, 3, memory=memory)
     largest = max(watching.sizes)
     assert largest * 240 <= max(memory, 240)
-    assert largest == min(POINTS, engine.LARGEST) or largest * 240 > memory / 20
+    assert largest == min(POINTS, LARGEST) or largest * 240 > memory / 20
 
 
 @pytest.mark.parametrize("error", [torch.OutOfMemoryError, MemoryError, RuntimeError])
@@ -165,7 +167,6 @@ def test_a_batch_fits_the_budget(sampled, memory):
 def test_a_batch_that_does_not_fit_is_halved(sampled, error, most):
     expected = balent.acquire(sampled, X, 12)
     watching = Watching(sampled, most, error)
-    watching.block = 10**6
     counted = []
     few = Watching(sampled)  # the first two points are tried before any memory is short
     few.moments = lambda batch, at: sampled.moments(batch, at) if len(at) == 2 else watching.moments(batch, at)
@@ -179,7 +180,7 @@ def test_a_batch_of_dicts_is_halved_too():
     """Bug: a dict has no slices."""
 
     class Sum:
-        n, block = 4, 10**6
+        traits = Traits(n=4, block=10**6)
 
         def __call__(self, batch, positions=None):
             return Moments
@@ -219,15 +220,6 @@ def test_progress_counts_every_point_once(sampled, settings):
     assert [done for done, _ in seen] == sorted({done for done, _ in seen})
     assert seen[-1][0] == POINTS
     assert len(seen) > 2
-
-
-def test_points_are_counted_once_in_whatever_order_parts_come():
-    """Bug: stages of a race that made their first draws again counted points again."""
-    seen = []
-    once = engine.Once(seen.append)
-    for positions in ([0, 1, 2], [0, 1, 2], [3, 4], [1, 4], [5]):
-        once(torch.tensor(positions))
-    assert seen == [3, 2, 1]
 
 
 def test_random_points_of_a_stream(sampled):
@@ -395,14 +387,14 @@ def test_auto_over_matched_draws():
 def test_errors_of_draws_that_depend_on_each_other_are_refused(design):
     """The jackknife takes groups of draws for independent: under matched draws its errors were twice too large."""
     some = MCDropout(seeded(lambda: scaled(head(nn.ReLU(), width=40)))).sample(20, seed=0, design=design)
-    assert not some.independent
+    assert not some.traits.independent
     with pytest.raises(ValueError, match="needs independent draws, but stratified and matched ones depend on each"):
         balent.acquire(some, X, 5, "bald", with_error=True)
     assert balent.acquire(some, X, 5, "bald").errors is None
 
 
 def test_independent_draws_and_those_of_a_sampled_that_says_nothing_have_errors(sampled):
-    assert sampled.independent
+    assert sampled.traits.independent
     for some, pool in ((sampled, X), (sampled.part(0, 10), X), (Draws(draws_of(sampled)), np.arange(POINTS))):
         assert (balent.acquire(some, pool, 5, "bald", with_error=True).errors > 0).all()
 
@@ -416,7 +408,7 @@ def test_jitter_has_the_standard_deviation_of_the_jackknife():
     """
     p = probabilities(3, 400, 3)
     error, pool = jackknife(Moments.groups(p, 10), balance), Draws(p.repeat_interleave(2000, 0))
-    picks = Jitter(balance)(pool, np.arange(6000), 6000, generator=Generator().manual_seed(0))
+    picks = balent.acquire(pool, np.arange(6000), 6000, Jitter(balance), seed=0)
     noisy = picks.scores[picks.indices.argsort()].view(3, 2000)
     assert ((noisy.mean(1) - balance(Moments.of(p))).abs() < 4.9 * error / 2000**0.5).all()
     assert_close(noisy.std(1), error, rtol=4.9 / 4000**0.5, atol=0)
@@ -434,7 +426,7 @@ def test_the_noise_of_jitter_is_that_of_independent_draws_whatever_the_design(de
     again = [predictor.sample(60, seed=seed).moments(X[:60], at) for seed in range(40)]
     spread = torch.stack([balance(m) for m in again]).std(0).square().mean().sqrt()
     some = [predictor.sample(60, seed=seed, design=design) for seed in range(12)]
-    found = [noise(groups_of(s, X[:60], at), balance, Generator().manual_seed(i)) for i, s in enumerate(some)]
+    found = [deviates(adapt.groups(s, X[:60], at, GROUPS), balance, i, at) for i, s in enumerate(some)]
     assert_close(torch.stack(found).square().mean().sqrt(), spread, rtol=0.2, atol=0)
 
 

@@ -11,9 +11,9 @@ from torch.testing import assert_close
 
 import balent
 from balent import MEASURES, Moments, Picks
-from balent.acquisition.score import FEWEST
 from balent.maths.measures import balent as balance
 from balent.maths.measures import random
+from balent.strategies.top_k import FEWEST
 
 FUNCTIONS = [name for name in MEASURES if name != "random"]
 

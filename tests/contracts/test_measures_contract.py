@@ -14,7 +14,7 @@ from torch.testing import assert_close
 import balent
 from balent import MEASURES, STRATEGIES, Draws, Moments
 from balent.acquisition.ranking import Job
-from balent.data.probabilities import Source
+from balent.data.probabilities import Table
 from balent.maths import measures
 from balent.maths.facts import Facts, declares, facts
 from balent.strategies.power import log_key
@@ -151,7 +151,7 @@ RANKINGS = {
     "select numpy": lambda name: balent.select(ONE.numpy(), name, k=1),
     "acquire": lambda name: balent.acquire(Draws(ONE), range(2), 1, name),
     "its power": lambda name: balent.acquire(Draws(ONE), range(2), 1, f"power:{name}"),
-    "balent score": lambda name: Job(Source(ONE.shape, lambda a, b: ONE[a:b]), (name,)).best(1, int),
+    "balent score": lambda name: Job(Table(ONE.shape, lambda a, b: ONE[a:b]), (name,)).best(1, int),
 }
 
 

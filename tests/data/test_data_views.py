@@ -8,7 +8,7 @@ from helpers.formats import pixels
 from torch import nn
 
 from balent.data.formats.contents import Data, all_labelled, redundant
-from balent.data.pool import as_pool
+from balent.data.pool import as_source
 from balent.data.sources import load
 from balent.data.views import Images, Repeated
 from balent.loop.learner import Learner
@@ -61,7 +61,7 @@ def test_positions_outside_are_refused_though_a_remainder_would_exist(at):
 
 @pytest.mark.parametrize("source", [IMAGES, Repeated(IMAGES, 2), Repeated(PLAIN, 2)], ids=["images", "twice", "tensor"])
 def test_a_pool_slices_views(source):
-    pool = as_pool(source)
+    pool = as_source(source)
     assert len(pool) == len(source)
     assert torch.equal(pool[2:6], PLAIN[2:6])
     assert torch.equal(pool[torch.tensor([6, 0])], PLAIN[[6, 0]])

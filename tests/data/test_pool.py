@@ -9,7 +9,8 @@ from helpers.items import Items, X, Y
 from torch.testing import assert_close
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
-from balent.data.pool import Pool, Stream, ahead, as_pool, unlabelled
+from balent.acquisition.engines.local import ahead
+from balent.data.pool import Indexed, Stream, Subset, as_source, unlabelled
 from balent.predictors.functions import as_tensor
 
 
@@ -50,14 +51,14 @@ POOLS = {
     "stream of batches": lambda: iter(X.split(2)),
     "stream of labelled batches": lambda: ((x, y) for x, y in zip(X.split(3), Y.split(3), strict=True)),
     "generator of arrays": lambda: (x.numpy() for x in X.split(5)),
-    "a pool": lambda: as_pool(X),
+    "a pool": lambda: as_source(X),
 }
 
 
 @pytest.mark.parametrize("make", POOLS.values(), ids=POOLS)
 @pytest.mark.parametrize("points", [1, 2, 100])
 def test_all_points_come_in_order_with_their_positions(make, points):
-    found = list(as_pool(make()).blocks(points))
+    found = list(as_source(make()).blocks(points))
     assert_close(torch.cat([as_tensor(x) for x, _ in found]), X)
     assert torch.cat([at for _, at in found]).tolist() == list(range(7))
 
@@ -66,11 +67,23 @@ def test_all_points_come_in_order_with_their_positions(make, points):
     "name", [name for name in POOLS if "stream" not in name and "Iter" not in name and "gen" not in name]
 )
 def test_any_points_can_be_read_again(name):
-    pool = as_pool(POOLS[name]())
-    assert isinstance(pool, Pool)
+    pool = as_source(POOLS[name]())
+    assert isinstance(pool, Indexed)
     assert len(pool) == 7
     assert_close(as_tensor(pool[torch.tensor([5, 0, 5])]), X[[5, 0, 5]])
     assert_close(as_tensor(pool[2:4]), X[2:4])
+    assert pool.positions.tolist() == list(range(7))
+    assert_close(as_tensor(pool.at(torch.tensor([6, 1]))), X[[6, 1]])
+
+
+@pytest.mark.parametrize("positions", [[1, 2, 3], [0, 4, 6], [5]], ids=str)
+def test_a_subset_keeps_the_positions_of_the_whole(positions):
+    some = Subset(as_source(X), torch.tensor(positions))
+    found = list(some.blocks(2))
+    assert some.size == len(positions)
+    assert torch.cat([at for _, at in found]).tolist() == positions
+    assert_close(torch.cat([x for x, _ in found]), X[positions])
+    assert_close(some.at(torch.tensor(positions[::-1])), X[positions[::-1]])
 
 
 @pytest.mark.parametrize("item", [
@@ -80,7 +93,7 @@ def test_any_points_can_be_read_again(name):
 ], ids=["tensors", "arrays", "lists"])  # fmt: skip
 def test_items_of_hugging_face_become_a_dict_of_tensors_without_labels(item):
     """Bug: lists of numbers came out transposed, a list of one tensor for each word."""
-    batch = as_pool(Items(item))[1:4]
+    batch = as_source(Items(item))[1:4]
     assert set(batch) == {"input_ids", "mask"}
     assert_close(batch["input_ids"], X[1:4].long())
     assert_close(batch["mask"], X[1:4] > 3)
@@ -89,20 +102,20 @@ def test_items_of_hugging_face_become_a_dict_of_tensors_without_labels(item):
 def test_a_point_of_two_numbers_is_no_pair():
     """Bug: of points in the plane, given as lists, only the first coordinate was left."""
     moons = [[0.5, 1.0], [2.0, 3.0], [4.0, 5.0]]
-    assert_close(as_pool(moons)[0:3], torch.tensor(moons))
+    assert_close(as_source(moons)[0:3], torch.tensor(moons))
     assert unlabelled((torch.ones(2), 1)).tolist() == [1, 1]
 
 
 def test_positions_of_a_loader_are_those_of_its_dataset():
     """However it shuffles: what is picked can be found again."""
-    pool = as_pool(DataLoader(TensorDataset(X, Y), 2, shuffle=True))
+    pool = as_source(DataLoader(TensorDataset(X, Y), 2, shuffle=True))
     assert_close(pool[4:5], X[4:5])
 
 
 @pytest.mark.parametrize("source", [7, None, print], ids=["number", "nothing", "function"])
 def test_what_is_no_pool_is_refused(source):
-    with pytest.raises(TypeError, match="a pool is an array, a Dataset, a DataLoader or an iterable of batches, but"):
-        as_pool(source)
+    with pytest.raises(TypeError, match="a pool is an array, a Dataset, a DataLoader, a dict of arrays or an iterable of batches, but"):
+        as_source(source)
 
 
 # ── bad items ────────────────────────────────────────────────────────────────────────────────────
@@ -123,13 +136,13 @@ def test_points_of_different_shapes_are_both_named(item):
     source[4] = item(torch.zeros(5))
     message = r"must have one shape, but point 2 has \(3,\) and point 4 has \(5,\); resize or pad them first"
     with pytest.raises(ValueError, match=message):
-        as_pool(source)[2:6]
+        as_source(source)[2:6]
 
 
 def test_the_point_that_cannot_be_read_is_named():
     source = Items(lambda x, y: 1 / 0 if y == 5 else x)
     with pytest.raises(ZeroDivisionError) as caught:
-        list(as_pool(source).blocks(2))
+        list(as_source(source).blocks(2))
     assert caught.value.__notes__ == ["while reading point 5 of the pool"]
 
 
@@ -181,7 +194,7 @@ def test_a_stream_numbers_its_points_as_they_come():
 
 
 def test_a_dict_of_arrays_is_a_pool_without_its_labels():
-    pool = as_pool({"input_ids": X, "mask": X.numpy() > 3, "label": Y})
+    pool = as_source({"input_ids": X, "mask": X.numpy() > 3, "label": Y})
     batch = pool[torch.tensor([4, 1])]
     assert len(pool) == 7
     assert set(batch) == {"input_ids", "mask"}
@@ -200,11 +213,11 @@ def test_a_dict_of_arrays_is_a_pool_without_its_labels():
 )
 def test_a_dict_that_is_no_pool_is_refused(source, error, words):
     with pytest.raises(error, match=words):
-        as_pool(source)
+        as_source(source)
 
 
 @pytest.mark.parametrize("wrap", [lambda x: x, lambda x: {"x": x}])
 def test_a_masked_array_is_no_pool(wrap):
     """Defect: points were scored with the numbers that the mask hides."""
     with pytest.raises(TypeError, match="must not be a masked array: its mask would be ignored"):
-        as_pool(wrap(np.ma.masked_less(np.ones((3, 2)), 2)))
+        as_source(wrap(np.ma.masked_less(np.ones((3, 2)), 2)))
