@@ -2,7 +2,7 @@
 
 import typer
 
-from balent.apps.cli.contents import list_
+from balent.apps.cli.listing import list_
 from balent.apps.cli.images import embed, simclr
 from balent.apps.cli.picks import acquire
 from balent.apps.cli.runs import report, run
