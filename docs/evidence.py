@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 from evidence_figure import write_gains, write_settings
 
-from balent.paper.results import acquisition_seconds
+from balent.report.published import acquisition_seconds
 from balent.report import load, summary, tables
-from balent.report.beside import Beside
+from balent.report.against_paper import Beside
 from balent.report.compare import differences, paired, span
 from balent.report.curves import labels_needed, rising
 from balent.report.findings import PHASES, Findings

@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from collections import Counter
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -81,6 +82,46 @@ def test_no_module_imports_itself_in_a_circle():
         TopologicalSorter({name: others - {name} for name, others in known.items()}).prepare()
     except CycleError as error:
         raise AssertionError(" imports ".join(error.args[1])) from None
+
+
+def package_of(module):
+    return ".".join(module.split(".")[:2])
+
+
+def test_no_packages_import_each_other_in_a_circle():
+    packages = {}
+    for name, found in IMPORTS.items():
+        if name != FACADE:
+            others = {package_of(other) for other in found if other.startswith("balent.")}
+            packages.setdefault(package_of(name), set()).update(others - {package_of(name)})
+    try:
+        TopologicalSorter(packages).prepare()
+    except CycleError as error:
+        raise AssertionError(" imports ".join(error.args[1])) from None
+
+
+@pytest.mark.parametrize("module", [name for name in FILES if package_of(name) not in ("balent.paper", "balent.apps")])
+def test_the_paper_is_outermost(module):
+    """Only applications with a command of their own show the paper's experiments. Names in strings are no imports."""
+    assert not [other for other in IMPORTS[module] if package_of(other) == "balent.paper"]
+
+
+def test_no_two_files_share_a_name():
+    count = Counter(path.name for path in FILES.values() if path.name != "__init__.py")
+    assert [name for name, files in count.items() if files > 1] == []
+
+
+PLUG_INS = {"sampled", "predictor", "strategy", "chosen", "pool", "made"}
+MAY_ASK = {"balent.adapt", "balent.names", "balent.checks"}
+
+
+def test_one_place_asks_what_plug_ins_offer():
+    """Elsewhere a protocol says it: no getattr or hasattr on an object that may be a user's own."""
+    for name in FILES.keys() - MAY_ASK:
+        for node in ast.walk(ast.parse(FILES[name].read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("getattr", "hasattr"):
+                asked = ast.unparse(node.args[0]).removeprefix("self.").lstrip("_")
+                assert asked not in PLUG_INS, f"{name}, line {node.lineno}: {ast.unparse(node)}"
 
 
 def test_inside_the_package_nobody_goes_through_the_facade():

@@ -165,6 +165,23 @@ def test_every_measure_and_strategy_is_described(name):
     assert f"### {name}\n" in pages or f"`{name}`" in pages
 
 
+def test_every_file_has_a_line_in_the_architecture():
+    """Files that hold nothing but a docstring need none."""
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    table = page[page.index("## One line per file") :]
+    listed = {name for row in re.findall(r"^\| (`.*?) \|", table, re.M)[1:] for name in re.findall(r"`([^`]+)`", row)}
+    assert [name for name in sorted(listed) if not (SOURCES / name).exists()] == []
+    modules = [path for path in SOURCES.rglob("*.py") if len(ast.parse(path.read_text(encoding="utf-8")).body) > 1]
+    assert [name for path in modules if (name := path.relative_to(SOURCES).as_posix()) not in listed] == []
+
+
+def test_every_decision_stands_in_the_index():
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    for page in (ROOT / "docs" / "decisions").glob("*.md"):
+        assert f"{int(page.name[:4])}. [" in index
+        assert f"(decisions/{page.name})" in index
+
+
 @pytest.mark.parametrize("page", PAGES, ids=named)
 def test_links_between_pages_lead_somewhere(page):
     text = re.sub(r"`[^`]+`", "", FENCE.sub("", page.read_text(encoding="utf-8")))

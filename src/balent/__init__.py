@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from balent.strategies import Uniform as Uniform
     from balent.types import Picks as Picks
 
+    __version__: str
+
 _HOME = {
     "Badge": "balent.strategies",
     "BatchBALD": "balent.strategies",
@@ -69,11 +71,12 @@ _HOME = {
     "select": "balent.acquisition.score",
 }
 
-__version__ = "0.1.0"
 __all__ = ["__version__", *_HOME]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return import_module("importlib.metadata").version("balent")  # it stands in pyproject.toml alone
     if name not in _HOME:
         raise AttributeError(f"module 'balent' has no attribute {name!r}")
     return getattr(import_module(_HOME[name]), name)

@@ -8,7 +8,7 @@ import sys
 import pytest
 from helpers.disk import room_up_to
 
-from balent.loop import journal as records
+from balent.loop import journal
 
 
 @pytest.fixture
@@ -18,20 +18,20 @@ def path(tmp_path):
 
 def test_what_is_appended_is_read(path):
     for i in range(3):
-        records.append(path, {"format": 1, "round": i, "name": "Größe"})
-    assert [record["round"] for record in records.read(path)] == [0, 1, 2]
-    assert records.repair(path) is None
+        journal.append(path, {"format": 1, "round": i, "name": "Größe"})
+    assert [record["round"] for record in journal.read(path)] == [0, 1, 2]
+    assert journal.repair(path) is None
 
 
 def test_no_file_has_no_records(path):
-    assert records.read(path) == []
-    assert records.repair(path) is None
+    assert journal.read(path) == []
+    assert journal.repair(path) is None
 
 
 def test_a_line_is_on_disk_before_it_is_acknowledged(path, monkeypatch):
     synced = []
     monkeypatch.setattr(os, "fsync", lambda handle: synced.append(os.fstat(handle).st_size))
-    records.append(path, {"round": 0})
+    journal.append(path, {"round": 0})
     assert synced[0] == len('{"round": 0}\n')
 
 
@@ -39,23 +39,23 @@ def test_a_line_is_on_disk_before_it_is_acknowledged(path, monkeypatch):
 def test_a_torn_last_line_is_not_read_and_is_cut_off(path, kept):
     """Whatever part of the line came to disk before the process died."""
     path.write_text('{"round": 0}\n' + '{"round": 1}'[:kept])
-    assert records.read(path) == [{"round": 0}]
-    assert "torn" in records.repair(path)
+    assert journal.read(path) == [{"round": 0}]
+    assert "torn" in journal.repair(path)
     assert path.read_text() == '{"round": 0}\n'
 
 
 def test_a_line_that_lacks_only_its_end_is_kept(path):
     """Nothing that it says is missing, and it may be a label that a person gave."""
     path.write_text('{"round": 0}\n{"round": 1}')
-    assert len(records.read(path)) == 2
-    assert records.repair(path) is None
+    assert len(journal.read(path)) == 2
+    assert journal.repair(path) is None
     assert path.read_text() == '{"round": 0}\n{"round": 1}\n'
 
 
 @pytest.mark.parametrize("damage", ["{oops", "[1]", "", "\0\0"])
 def test_damage_elsewhere_names_file_and_line(path, damage):
     path.write_text('{"round": 0}\n' + damage + '\n{"round": 2}\n')
-    for look in (records.read, records.repair):
+    for look in (journal.read, journal.repair):
         with pytest.raises(ValueError, match=r"records\.jsonl, line 2, is damaged"):
             look(path)
 
@@ -63,85 +63,85 @@ def test_damage_elsewhere_names_file_and_line(path, damage):
 def test_records_of_another_format_are_refused(path):
     path.write_text('{"format": 3}\n')
     with pytest.raises(ValueError, match=r"has format 3, but this version of balent reads formats 1 and 2"):
-        records.read(path)
+        journal.read(path)
 
 
 def test_numbers_that_json_does_not_know_are_refused(path):
     with pytest.raises(ValueError, match="JSON"):
-        records.append(path, {"accuracy": float("nan")})
+        journal.append(path, {"accuracy": float("nan")})
     assert not path.exists()
 
 
 def test_a_full_disk_leaves_earlier_lines_intact(path, monkeypatch):
-    records.append(path, {"round": 0})
+    journal.append(path, {"round": 0})
 
     def full(handle):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match=r"cannot be written: No space left on device; what was written before is intact"):
-        records.append(path, {"round": 1})
-    assert records.read(path) == [{"round": 0}]
+        journal.append(path, {"round": 1})
+    assert journal.read(path) == [{"round": 0}]
 
 
 @pytest.mark.parametrize("room", range(0, 60, 7))
 def test_a_full_disk_does_not_destroy_the_journal(path, room):
     """#14: the buffered rest of a line was flushed behind the truncation when the file was closed."""
     for i in range(3):
-        records.append(path, {"round": i})
+        journal.append(path, {"round": i})
     before = path.read_bytes()
     with room_up_to(len(before) + room), pytest.raises(OSError, match=r"File too large; .* is intact"):
-        records.append(path, {"round": 3, "text": "x" * 60})
+        journal.append(path, {"round": 3, "text": "x" * 60})
     assert path.read_bytes() == before
-    records.append(path, {"round": 4})
-    assert [record["round"] for record in records.read(path)] == [0, 1, 2, 4]
+    journal.append(path, {"round": 4})
+    assert [record["round"] for record in journal.read(path)] == [0, 1, 2, 4]
 
 
 def test_a_line_is_never_appended_to_a_torn_one(path, monkeypatch):
     """#14: not even where the disk refuses to cut the torn line off."""
-    records.append(path, {"round": 0})
+    journal.append(path, {"round": 0})
     monkeypatch.setattr(os, "ftruncate", lambda *_: (_ for _ in ()).throw(OSError(errno.EIO, "broken")))
     with room_up_to(path.stat().st_size + 5), pytest.raises(OSError, match="broken"):
-        records.append(path, {"round": 1})
+        journal.append(path, {"round": 1})
     with pytest.raises(OSError, match="its last line is torn; open the directory again, which repairs it"):
-        records.append(path, {"round": 2})
-    assert "torn" in records.repair(path)
-    records.append(path, {"round": 3})
-    assert [record["round"] for record in records.read(path)] == [0, 3]
+        journal.append(path, {"round": 2})
+    assert "torn" in journal.repair(path)
+    journal.append(path, {"round": 3})
+    assert [record["round"] for record in journal.read(path)] == [0, 3]
 
 
 def test_a_torn_first_line_leaves_no_empty_file(path):
     """An empty file would look like one that has lost its lines."""
     path.write_text('{"rou')
-    assert "torn" in records.repair(path)
+    assert "torn" in journal.repair(path)
     assert not path.exists()
 
 
 def test_a_record_nested_too_deeply_is_damage(path):
     path.write_text('{"a":' * 100_000 + "1" + "}" * 100_000 + "\n")
     with pytest.raises(ValueError, match=r"records\.jsonl, line 1, is damaged"):
-        records.read(path)
+        journal.read(path)
 
 
 def test_a_directory_that_cannot_be_written_is_said(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match="cannot be written: Not a directory"):
-        records.append(tmp_path / "file" / "records.jsonl", {})
+        journal.append(tmp_path / "file" / "records.jsonl", {})
 
 
 def test_a_file_is_whole_or_the_one_before(path, monkeypatch):
-    records.write(path, b"before")
+    journal.write(path, b"before")
     monkeypatch.setattr(os, "fsync", lambda handle: (_ for _ in ()).throw(OSError(errno.EIO, "broken")))
     with pytest.raises(OSError, match="broken"):
-        records.write(path, b"after")
+        journal.write(path, b"after")
     assert path.read_bytes() == b"before"
 
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from balent.loop import journal as records
-with records.locked(Path(sys.argv[1])):
+from balent.loop import journal
+with journal.locked(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)
 """
@@ -149,14 +149,14 @@ with records.locked(Path(sys.argv[1])):
 
 def test_a_second_process_is_refused_until_the_first_is_gone(tmp_path, monkeypatch):
     """Killed without a chance to tidy up: the system takes the lock back."""
-    monkeypatch.setattr(records, "PATIENCE", 0.1)
+    monkeypatch.setattr(journal, "PATIENCE", 0.1)
     with subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True) as first:
         assert first.stdout.readline() == "held\n"
-        with pytest.raises(BlockingIOError, match=f"in use by process {first.pid}"), records.locked(tmp_path):
+        with pytest.raises(BlockingIOError, match=f"in use by process {first.pid}"), journal.locked(tmp_path):
             pass
         first.kill()
         first.wait()
-    with records.locked(tmp_path):
+    with journal.locked(tmp_path):
         pass
 
 

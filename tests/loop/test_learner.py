@@ -14,7 +14,7 @@ from torch import nn
 
 import balent
 from balent import checks
-from balent.loop import journal as records
+from balent.loop import journal
 from balent.loop.start import balanced
 
 X = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
@@ -298,7 +298,7 @@ def test_another_network_is_refused(tmp_path):
 
 
 def test_two_learners_do_not_share_a_directory(tmp_path, monkeypatch):
-    monkeypatch.setattr(records, "PATIENCE", 0.1)
+    monkeypatch.setattr(journal, "PATIENCE", 0.1)
     with learner(tmp_path), pytest.raises(BlockingIOError, match="is in use by process"):
         learner(tmp_path)
     learner(tmp_path).close()
@@ -380,10 +380,7 @@ def test_a_directory_of_format_1_is_accepted_and_pinned_from_then_on(tmp_path):
     with learner(tmp_path) as driven:
         answer(driven, driven.ask(4))
         told = driven.told
-    journal = tmp_path / "journal.ndjson"
-    first, *rest = [json.loads(line) for line in journal.read_text().splitlines()]
-    old = {name: value for name, value in first.items() if name not in ("fingerprint", "code")} | {"format": 1}
-    journal.write_text("".join(json.dumps(event) + "\n" for event in (old, *rest)))
+    begun_by_0_1(tmp_path)
     said = []
     with learner(tmp_path, say=said.append) as driven:
         assert driven.told == told
@@ -391,6 +388,53 @@ def test_a_directory_of_format_1_is_accepted_and_pinned_from_then_on(tmp_path):
     with pytest.raises(ValueError, match="belong to another pool"):
         balent.Learner(balent.MCDropout(network()), X.flip(0), directory=tmp_path, draws=8)
     learner(tmp_path, say=pytest.fail).close()
+
+
+def begun_by_0_1(directory):
+    """The directory as version 0.1 would have left it."""
+    path = directory / "journal.ndjson"
+    first, *rest = [json.loads(line) for line in path.read_text().splitlines()]
+    old = {name: value for name, value in first.items() if name not in ("fingerprint", "code")} | {"format": 1}
+    path.write_text("".join(json.dumps(event) + "\n" for event in (old, *rest)))
+
+
+@pytest.mark.parametrize("strategy", ["random", "power_bald", "jitter:bald", "badge", "batch_bald"])
+def test_a_run_of_0_1_whose_noise_rule_changed_is_refused(tmp_path, strategy):
+    """Half of its picks would follow one rule and half another. Nothing is written."""
+    with learner(tmp_path, strategy=strategy) as driven:
+        rounds(driven, 1)
+    begun_by_0_1(tmp_path)
+    before = (tmp_path / "journal.ndjson").read_bytes()
+    expected = f"begun by balent 0.1 with {strategy}, whose random numbers are drawn by another rule now"
+    for _ in range(2):
+        with pytest.raises(ValueError, match=expected):
+            learner(tmp_path, strategy=strategy)
+    assert (tmp_path / "journal.ndjson").read_bytes() == before
+
+
+def test_a_run_of_0_1_that_has_asked_nothing_yet_follows_the_new_rule(tmp_path):
+    learner(tmp_path, strategy="power_bald").close()
+    begun_by_0_1(tmp_path)
+    said = []
+    with learner(tmp_path, strategy="power_bald", say=said.append) as driven:
+        rounds(driven, 2)
+    assert "begun by balent 0.1" in said[0]
+    with learner(tmp_path, strategy="power_bald", say=pytest.fail) as driven:  # now it is a run of this version
+        rounds(driven, 1)
+
+
+@pytest.mark.parametrize("strategy", ["balentacq", "bald", "core_set", "core_mse", "diverse:bald"])
+def test_a_run_of_0_1_without_noise_goes_on(tmp_path, strategy):
+    with learner(tmp_path / "whole", strategy=strategy) as driven:
+        whole = rounds(driven, 4)
+    with learner(tmp_path / "half", strategy=strategy) as driven:
+        half = rounds(driven, 2)
+    begun_by_0_1(tmp_path / "half")
+    said = []
+    with learner(tmp_path / "half", strategy=strategy, say=said.append) as driven:
+        half += rounds(driven, 2)
+    assert half == whole
+    assert "begun by balent 0.1" in said[0]
 
 
 RESUME = """

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from balent.paper.experiments import EXPERIMENTS, chosen, is_folder_of_sets
-from balent.paper.results import TABLES, published, results
+from balent.report.published import TABLES, published, results
 from balent.strategies import strategy
 
 CONFIGURED = {  # experiment: its row in the paper's table of settings

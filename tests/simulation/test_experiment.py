@@ -13,7 +13,7 @@ import torch
 from helpers.runs import IMAGES, TINY, finish, lines, timeless
 
 from balent.data.sources import load
-from balent.loop import journal as records
+from balent.loop import journal
 from balent.simulation import evaluation
 from balent.simulation.experiment import Experiment, changed, run
 from balent.simulation.thumbnails import png
@@ -196,7 +196,7 @@ class Died(BaseException):
 def test_wherever_a_run_dies_it_resumes_to_the_same_records(tmp_path, monkeypatch, torn, warm_start):
     """Every line of journal and records in turn is the last one: not written, written in part, or written whole."""
     spec = replace(TINY, warm_start=warm_start)
-    whole, append = timeless(run(spec)), records.append
+    whole, append = timeless(run(spec)), journal.append
     left = 0  # lines until death
 
     def dying(path, record):
@@ -209,7 +209,7 @@ def test_wherever_a_run_dies_it_resumes_to_the_same_records(tmp_path, monkeypatc
             raise Died
         append(path, record)
 
-    monkeypatch.setattr(records, "append", dying)
+    monkeypatch.setattr(journal, "append", dying)
     written = 2 * len(whole) + len(whole)  # asked and told for each round; its record
     for line in range(1, written + 1):
         left = line

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from helpers.disk import room_up_to
 
-from balent.loop import journal as records
+from balent.loop import journal
 
 
 def run(tries: int, seed: int) -> dict[str, Counter]:
@@ -26,12 +26,12 @@ def _appends() -> Counter:
 
 def _append(path: Path, line: dict, room: int) -> str:
     for i in range(3):
-        records.append(path, {"round": i})
+        journal.append(path, {"round": i})
     before = path.read_bytes()
     with room_up_to(len(before) + room):
-        outcome = _refused(lambda: records.append(path, line))
-    records.append(path, {"round": 4})
-    intact = [record["round"] for record in records.read(path)] == [0, 1, 2, 4]
+        outcome = _refused(lambda: journal.append(path, line))
+    journal.append(path, {"round": 4})
+    intact = [record["round"] for record in journal.read(path)] == [0, 1, 2, 4]
     return outcome if intact and path.read_bytes().startswith(before) else "silent"
 
 

@@ -15,7 +15,7 @@ from balent.checks import nearest
 from balent.data import arrays
 from balent.predictors import MCDropout
 from balent.strategies import strategy as named
-from balent.types import Sampled
+from balent.types import Predictor, Sampled
 
 
 def factory(name: str) -> Any:
@@ -62,12 +62,10 @@ def sampled(name: str, draws: str, strategy: str, *, seed: int, masks: str, desi
     made = factory(name)
     if isinstance(made, nn.Module):
         made = MCDropout(made)
-    if not hasattr(made, "sample"):
-        if not hasattr(made, "moments"):
-            raise TypeError(
-                f"{name} must make a torch module, a predictor or a Sampled, but made {type(made).__name__}"
-            )
+    if isinstance(made, Sampled):
         return made
+    if not isinstance(made, Predictor):
+        raise TypeError(f"{name} must make a torch module, a predictor or a Sampled, but made {type(made).__name__}")
     options = {"design": design} if isinstance(made, MCDropout) else {}
     if masks == "auto":
         masks = randomness.masks(masks, made, named(strategy)) if design == "independent" else "shared"

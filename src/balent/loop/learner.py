@@ -18,12 +18,12 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from balent import checks, names
+from balent import adapt, checks, names
 from balent.acquisition import randomness
 from balent.acquisition.acquire import acquire
 from balent.data.pool import Indexed, Subset, as_source
 from balent.loop import checkpoint, fingerprint
-from balent.loop import journal as records
+from balent.loop import journal
 from balent.loop import start as starts
 from balent.loop.labels import Event, Labels
 from balent.loop.seeds import seed_of
@@ -192,8 +192,8 @@ class Learner:
         if self.directory is None:
             self._events, self.labels = [opening], Labels()
             return
-        self._open.enter_context(records.locked(self.directory))
-        note = records.repair(self._journal)
+        self._open.enter_context(journal.locked(self.directory))
+        note = journal.repair(self._journal)
         if note:
             self.say(note)
         if self._journal.exists():
@@ -205,12 +205,12 @@ class Learner:
         checkpoint.save(self._initial, self.predictor.state())
         opening |= {"fingerprint": fingerprint.pin(self.pool, self.ids), "code": names.source_hash(self.strategy)}
         self.labels = Labels()
-        records.begin(self._journal, opening)
+        journal.begin(self._journal, opening)
         self._events = [opening]
 
     def _go_on(self, opening: Event) -> None:
         """With what another process began, if it is the same work on the same pool."""
-        self._events = records.read(self._journal)
+        self._events = journal.read(self._journal)
         if not self._events:
             raise ValueError(
                 f"{self._journal} is empty, but a journal begins with a line: its labels are lost; restore the file, "
@@ -220,6 +220,7 @@ class Learner:
         agree(self._journal.parent, before, {name: value for name, value in opening.items() if name not in PINNED})
         checkpoint.restore(self._initial, self.predictor)
         self.labels = self._added_up()
+        self._check_noise()
         self._check_pool()
         code = self._events[0].get("code")
         if code is not None and code != names.source_hash(self.strategy):
@@ -238,6 +239,20 @@ class Learner:
         if beyond:
             raise ValueError(f"{self._journal} speaks of point {max(beyond)}, but the pool has {len(self.pool)} points")
         return labels
+
+    def _check_noise(self) -> None:
+        """Picks of one run follow one rule. Version 0.1 drew noise in the order in which points came."""
+        by_0_1 = [] if self._events[0].get("format", 1) > 1 else self._events[: self._number_of_pin()]
+        if adapt.needs(self.strategy).noise and any(event["event"] == "ask" for event in by_0_1):
+            raise ValueError(
+                f"{self.directory} was begun by balent 0.1 with {self._events[0]['strategy']}, whose random numbers "
+                "are drawn by another rule now, so its picks would not be those of one run; finish it with balent "
+                "0.1, or begin anew in another directory"
+            )
+
+    def _number_of_pin(self) -> int | None:
+        """Of the event that says which pool a directory of version 0.1 belongs to: later ones are by newer versions."""
+        return next((i for i, event in enumerate(self._events) if event["event"] == "pin"), None)
 
     def _check_pool(self) -> None:
         """Labels must not move to other points: the pool is the one that the directory was begun with."""
@@ -279,7 +294,7 @@ class Learner:
         if self._closed:
             raise ValueError("this Learner is closed, and its directory may be in use elsewhere; make it again")
         if self.directory is not None:
-            records.append(self._journal, event)
+            journal.append(self._journal, event)
         self._events.append(event)
         self.labels.add(event)
 

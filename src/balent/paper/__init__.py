@@ -1,0 +1,1 @@
+"""The networks, experiments and studies of the paper."""

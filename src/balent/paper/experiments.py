@@ -2,7 +2,7 @@
 
 A `Scenario` is data with reasons: the specification, the strategies compared, the table of the paper
 that it answers (`results.py`), and what its `cpu` profile shrinks. Numbers are those of the paper's configuration table
-(`results.json`, "configuration") unless a comment says otherwise; a test compares them. The paper does not say
+(`published.json`, "configuration") unless a comment says otherwise; a test compares them. The paper does not say
 how many labels its runs start from: here it is one purchase, and 20 for MNIST, whose purchases are of one.
 """
 

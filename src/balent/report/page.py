@@ -17,7 +17,7 @@ from typing import Any
 
 from balent.loop.journal import whole
 from balent.report import tables
-from balent.report.beside import Beside
+from balent.report.against_paper import Beside
 from balent.report.curves import Curve
 from balent.report.findings import PHASES, Findings
 from balent.report.lines import METRICS, OF_PICKS, Record

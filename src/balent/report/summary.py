@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Group, RenderableType
 
 from balent.report import tables
-from balent.report.beside import Beside
+from balent.report.against_paper import Beside
 from balent.report.compare import comparisons
 from balent.report.findings import Findings
 from balent.report.load import Run, groups

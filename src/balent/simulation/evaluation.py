@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from balent import adapt
 from balent.types import Sampled
 
 BINS = 15  # of the calibration error, as is usual since Guo et al. (2017)
@@ -16,7 +17,7 @@ Truth = Int[Tensor, " points"]
 
 def predictions(sampled: Sampled, x: Any) -> Probabilities:
     """E[P] of each point, a block at a time."""
-    size = getattr(sampled, "block", 1024)
+    size = adapt.traits(sampled).block
     spans = [torch.arange(i, min(i + size, len(x))) for i in range(0, len(x), size)]
     return torch.cat([sampled.moments(x[at], at).mean for at in spans])
 

@@ -23,7 +23,7 @@ from torch import Generator, nn
 from balent import checks
 from balent.acquisition.loading import function
 from balent.data.sources import Data, all_labelled, load
-from balent.loop import journal as records
+from balent.loop import journal
 from balent.loop.journal import Record
 from balent.loop.learner import NUMBERS, Learner, Say, agree
 from balent.loop.seeds import seed_of
@@ -118,7 +118,7 @@ def run(
         while not done or done[-1]["picks"]:
             record = rounds.record(len(done))
             if place is not None:
-                records.append(place / "records.jsonl", record)
+                journal.append(place / "records.jsonl", record)
             done.append(record)
             yield record
 
@@ -181,9 +181,9 @@ def _specification(path: Path) -> dict[str, Any]:
 def claim(directory: Path, spec: Experiment, resume: bool) -> None:
     """The specification is the first file of a run."""
     if not allowed(directory, spec, resume):
-        with records.in_words(directory):
+        with journal.in_words(directory):
             directory.mkdir(parents=True, exist_ok=True)
-        records.write(directory / "spec.json", (json.dumps(asdict(spec), indent=1) + "\n").encode())
+        journal.write(directory / "spec.json", (json.dumps(asdict(spec), indent=1) + "\n").encode())
 
 
 def changed(spec: Experiment, words: Sequence[str]) -> Experiment:
@@ -212,10 +212,10 @@ def _value(key: str, value: str, kind: Any) -> Any:
 def _found(directory: Path, driven: Learner, say: Say) -> list[Record]:
     """The records of a run that goes on, if they are those of its journal."""
     path = directory / "records.jsonl"
-    note = records.repair(path)
+    note = journal.repair(path)
     if note:
         say(note)
-    found = records.read(path)
+    found = journal.read(path)
     _check_records(path, found, driven)
     return found
 
@@ -261,7 +261,7 @@ class Rounds:
         doubt = self._doubt(picks)
         clock.lap("score")
         return {
-            "format": records.FORMAT,
+            "format": journal.FORMAT,
             "balent": version("balent"),
             "torch": str(torch.__version__),
             "experiment": self.spec.name,

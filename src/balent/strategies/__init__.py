@@ -7,7 +7,7 @@ from functools import partial
 from inspect import signature
 from typing import Any
 
-from balent import checks
+from balent import adapt, checks
 from balent.maths.measures import MEASURES, bald
 from balent.strategies.badge import Badge
 from balent.strategies.batch_bald import BatchBALD
@@ -88,9 +88,9 @@ def _settings(name: str, inner: str) -> dict[str, Any]:
 
 def _set(chosen: Any, settings: dict[str, Any], name: str) -> Strategy:
     """The strategy with other settings; those it does not have are its measure's."""
-    measure: Any = getattr(chosen, "measure", None)
+    measure: Any = adapt.measure_of(chosen)
     theirs = {key: p.default for key, p in signature(measure).parameters.items() if key != "m"} if measure else {}
-    own = {field.name: getattr(chosen, field.name) for field in fields(chosen) if field.name not in NO_SETTINGS}
+    own = {field.name: vars(chosen)[field.name] for field in fields(chosen) if field.name not in NO_SETTINGS}
     for key in settings:
         checks.lookup(theirs | own, key, f"setting of {name.partition('(')[0]}")
     given = {key: _as(value, (theirs | own)[key], f"{key} of {name}") for key, value in settings.items()}

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn.functional import interpolate
 
 from balent import checks
-from balent.loop import journal as records
+from balent.loop import journal
 from balent.vision import backbones
 from balent.vision.backbones import IMAGENET, Weights
 
@@ -125,7 +125,7 @@ def save(path: Path, trained: Backbone, **more: Any) -> None:
     from safetensors.torch import save as serialized
 
     state = {_bare(name): value.contiguous() for name, value in trained.network.state_dict().items()}
-    records.write(path, serialized(state, metadata={"balent": json.dumps({**trained.about(), **more})}))
+    journal.write(path, serialized(state, metadata={"balent": json.dumps({**trained.about(), **more})}))
 
 
 def about(path: Path) -> dict[str, Any]:

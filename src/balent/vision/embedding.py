@@ -28,7 +28,8 @@ from torch import nn
 from balent.acquisition.engines.local import ahead
 from balent.data.formats import npz
 from balent.data.sources import Data
-from balent.loop import journal as records
+from balent.loop import journal
+from balent.loop.journal import Record
 from balent.loop.learner import agree
 from balent.predictors.inputs import channels_last, fitting
 from balent.predictors.training import placed
@@ -103,14 +104,14 @@ def _features(images: Any, backbone: nn.Module, start: int, batch_size: int, par
 @contextlib.contextmanager
 def opened(directory: Path, said: dict[str, Any]) -> Iterator["Blocks"]:
     """The blocks of a directory, which is ours alone; they were begun for the same features."""
-    with records.locked(directory):
+    with journal.locked(directory):
         blocks = Blocks(directory)
-        records.repair(blocks.journal)
-        lines = records.read(blocks.journal)
+        journal.repair(blocks.journal)
+        lines = journal.read(blocks.journal)
         if lines:
             agree(directory, lines[0]["about"], said)
         else:
-            records.append(blocks.journal, {"format": records.FORMAT, "about": said})
+            journal.append(blocks.journal, {"format": journal.FORMAT, "about": said})
         for line in lines[1:]:
             blocks.done[line["part"]].append(line)
         yield blocks
@@ -121,7 +122,7 @@ class Blocks:
     """Blocks of features in a directory. Those that its journal names are complete."""
 
     directory: Path
-    done: dict[str, list[records.Record]] = field(default_factory=lambda: {part: [] for part in PARTS})
+    done: dict[str, list[Record]] = field(default_factory=lambda: {part: [] for part in PARTS})
     waiting: list[np.ndarray] = field(default_factory=list)
     since: float = field(default_factory=monotonic)
 
@@ -145,9 +146,9 @@ class Blocks:
             block = np.concatenate(self.waiting)
             self.waiting = []
             name = f"{part}-{self.rows(part):09d}.npy"
-            records.write(self.directory / name, _npy(block))
+            journal.write(self.directory / name, _npy(block))
             line = {"part": part, "file": name, "rows": len(block), "crc32": zlib.crc32(block.tobytes())}
-            records.append(self.journal, line)
+            journal.append(self.journal, line)
             self.done[part].append(line)
         self.since = monotonic()
 
@@ -179,8 +180,8 @@ def _npy(array: np.ndarray) -> bytes:
 def _assemble(path: Path, blocks: Blocks, data: Data, said: dict[str, Any]) -> None:
     """All of it or nothing, a block in memory at a time. It has no dates: equal features, equal bytes."""
     with (
-        records.in_words(path),
-        records.whole(path) as partial,
+        journal.in_words(path),
+        journal.whole(path) as partial,
         zipfile.ZipFile(partial, "w", allowZip64=True) as archive,
     ):
         for part, labels in PARTS.items():

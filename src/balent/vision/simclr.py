@@ -20,7 +20,7 @@ from jaxtyping import Float
 from torch import Generator, Tensor, nn
 from torch.nn.functional import cross_entropy, normalize
 
-from balent.loop import journal as records
+from balent.loop import journal
 from balent.loop.learner import agree
 from balent.loop.seeds import seed_of
 from balent.predictors.augment import Views
@@ -99,7 +99,7 @@ def train(
     """
     steps = _steps(images, settings)
     run = Run.of(placed(backbone, device), width, settings, about or {})
-    with contextlib.nullcontext() if directory is None else records.locked(directory):
+    with contextlib.nullcontext() if directory is None else journal.locked(directory):
         checkpoint = None if directory is None else directory / "checkpoint.safetensors"
         if checkpoint is not None and checkpoint.exists():
             run.restore(checkpoint)
@@ -180,7 +180,7 @@ class Run:
             tensors |= {f"adam.{index}.{name}": value for name, value in state.items()}
         tensors["losses"] = torch.tensor(self.losses, dtype=torch.float64)
         content = save({name: value.contiguous() for name, value in tensors.items()}, {"settings": self._words()})
-        records.write(path, content)
+        journal.write(path, content)
 
     def restore(self, path: Path) -> None:
         """Back to where a checkpoint was written, by a training with the same settings."""

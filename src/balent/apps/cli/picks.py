@@ -64,8 +64,10 @@ def acquire(
 
 def _about(sampled: Any, picks: Any) -> Iterator[str]:
     """What is worth knowing of a pick beyond its points."""
-    if getattr(sampled, "plan", ""):
-        yield f"how: {sampled.plan}"
+    from balent import adapt
+
+    if plan := adapt.traits(sampled).plan:
+        yield f"how: {plan}"
     if picks.draws is not None:
         yield f"{picks.draws:.0f} draws a point; at least {picks.confidence:.0%} of these picks are those of all draws"
     if picks.stability is not None:

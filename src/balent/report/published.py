@@ -1,4 +1,4 @@
-"""The paper's tables as data (`results.json`): accuracies, mean and standard deviation over three repeats. No torch."""
+"""The paper's tables as data (`published.json`): accuracies, mean and standard deviation over three repeats. No torch."""
 
 import json
 import re
@@ -8,7 +8,7 @@ from typing import Any
 
 REPEATS = 3
 
-# Experiment: its table in results.json, and what the table's columns begin with.
+# Experiment: its table in published.json, and what the table's columns begin with.
 TABLES = {
     "mnist": ("main", "mnist"),
     "cifar100": ("main", "cifar100"),
@@ -42,7 +42,7 @@ POOL = re.compile(r"(?P<name>redundancy|no-ratio)-(?:(?P<times>\d+)x)?(?P<set>\w
 @cache
 def results() -> dict[str, Any]:
     """All tables."""
-    return json.loads(Path(__file__).with_name("results.json").read_bytes())
+    return json.loads(Path(__file__).with_name("published.json").read_bytes())
 
 
 def published(experiment: str, strategy: str) -> dict[int, tuple[float, float]]:

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from balent.report.beside import Beside
+from balent.report.against_paper import Beside
 from balent.report.load import Run
 from balent.report.page import page
 from balent.report.summary import summary

@@ -14,7 +14,7 @@ from itertools import combinations
 
 import numpy as np
 
-from balent.paper.results import REPEATS, published
+from balent.report.published import REPEATS, published
 from balent.report.findings import Findings, mean_std
 from balent.report.sentence import SPELLED
 from balent.report.significance import ALPHA, critical, interval
