@@ -369,8 +369,9 @@ def started(name: str, start: int, tries: int, seed: int) -> "tuple[subprocess.P
 
 
 def forward(process: subprocess.Popen, lines: "Queue[str]") -> None:
-    for line in process.stdout:
-        lines.put(line)
+    with process.stdout as output:
+        for line in output:
+            lines.put(line)
     lines.put("")
 
 
