@@ -188,7 +188,6 @@ def test_published_weights_come_with_the_package():
 # ── with a head ──────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.filterwarnings("ignore:the model calls torch.rand in training mode only")  # drop connect of EfficientNet
 @pytest.mark.parametrize("name", ["random:resnet10", "random:efficientnet-lite0"])
 def test_the_backbone_runs_once_for_all_draws(name):
     network = seeded(networks.backbone_with_head, name, 3, image_size=32)
