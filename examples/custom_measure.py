@@ -8,7 +8,7 @@ from balent.maths.measures import bald, variation_ratio
 
 
 def runner_up(m: balent.Moments) -> torch.Tensor:
-    """p₂/p₁, the two largest mean probabilities: 1 at a tie, 0 where there is no doubt."""
+    """p₂/p₁, the two largest mean probabilities: 1 at a tie, 0 if one class is certain."""
     top = m.mean.topk(2).values
     return top[:, 1] / top[:, 0]
 

@@ -113,7 +113,7 @@ def test_the_published_file_is_not_worth_a_word(tmp_path, said):
 def test_labels_and_images_must_agree(tmp_path):
     write_idx(tmp_path, packed=False)
     (tmp_path / "train-labels-idx1-ubyte").write_bytes(written(np.zeros(11, np.uint8)))
-    with pytest.raises(ValueError, match="12 images, but .* has 11 labels"):
+    with pytest.raises(ValueError, match=r"12 images, but .* has 11 labels"):
         load("mnist", tmp_path)
     (tmp_path / "train-labels-idx1-ubyte").write_bytes(written(np.full(12, 10, np.uint8)))
     with pytest.raises(ValueError, match=r"labels 0\.\.9, but that of image 0 is 10"):

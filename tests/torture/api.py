@@ -20,7 +20,7 @@ import torch
 
 import balent
 
-COLUMNS = ("tried", "clear error", "accepted and right", "traceback", "silent")
+COLUMNS = ("tried", "clear error", "right", "traceback", "silent")
 TOLERANCE = {"float16": 2e-3, "bfloat16": 2e-3, "float32": 2e-5, "float64": 1e-8}
 
 
@@ -62,7 +62,7 @@ def verdict(case: Case) -> str:
         except Exception as error:
             print(f"  {type(error).__name__}: {error}", file=sys.stderr)
             return "traceback"
-    return "accepted and right" if not case.wrong and case.right(answer) else "silent"
+    return "right" if not case.wrong and case.right(answer) else "silent"
 
 
 # ── the same, slowly ─────────────────────────────────────────────────────────────────────────────

@@ -45,7 +45,7 @@ def run(tries: int, seed: int) -> dict[str, Counter]:
 def _tally(reader: Reader, path: Path, whole: bytes, tries: int, seed: int) -> Counter:
     path.write_bytes(whole)
     truth = reader(path)
-    counts = Counter(dict.fromkeys(("tried", "clear error", "accepted", "traceback", "silent"), 0))
+    counts = Counter(dict.fromkeys(("tried", "clear error", "right", "traceback", "silent"), 0))
     for i in range(tries):
         path.write_bytes(_damaged(whole, np.random.default_rng([seed, zlib.crc32(path.suffix.encode()), i])))
         counts["tried"] += 1
@@ -62,7 +62,7 @@ def _outcome(reader: Reader, path: Path, truth: bytes) -> str:
         return _reported("traceback", path, error)
     except Exception as error:
         return _reported("traceback", path, error)
-    return "accepted" if path.suffix != ".npz" or found == truth else _reported("silent", path, "other numbers")
+    return "right" if path.suffix != ".npz" or found == truth else _reported("silent", path, "other numbers")
 
 
 def _reported(outcome: str, path: Path, why: object) -> str:

@@ -49,7 +49,7 @@ from helpers.formats import (
 
 MEMORY = 1 << 30  # bytes beyond what the process has when it starts to read
 SECONDS = 60.0  # per file; the first waits for imports on a busy machine
-COLUMNS = ("tried", "clear", "accepted", "traceback", "silent")
+COLUMNS = ("tried", "clear error", "right", "traceback", "silent")
 EXTREMES = [bytes(8), b"\xff" * 8, b"\xff\xff\xff\x7f" * 2, b"\x7f" + b"\xff" * 7, b"\x80".ljust(8, b"\0")]
 
 Files = dict[str, bytes]
@@ -291,10 +291,10 @@ def attempt(reader: Reader, files: Files, rng: Random, folder: Path, right: str)
     try:
         data = reader.load(folder)
         wrong = unsound(data) or ("other data" if reader.exact and fingerprint(data) != right else "")
-        return ("silent", f"{wrong} in {folder}") if wrong else ("accepted", "")
+        return ("silent", f"{wrong} in {folder}") if wrong else ("right", "")
     except (ValueError, TypeError, OSError) as error:
         named = all(name in str(error) for name in names)
-        return ("clear", "") if named else ("traceback", f"does not name {names}: {traceback.format_exc()}")
+        return ("clear error", "") if named else ("traceback", f"does not name {names}: {traceback.format_exc()}")
     except Exception:
         return "traceback", traceback.format_exc()
 
@@ -380,8 +380,9 @@ def started(name: str, start: int, tries: int, seed: int) -> "tuple[subprocess.P
 
 
 def forward(process: subprocess.Popen, lines: "Queue[str]") -> None:
-    for line in process.stdout:
-        lines.put(line)
+    with process.stdout as output:
+        for line in output:
+            lines.put(line)
     lines.put("")
 
 
@@ -403,7 +404,7 @@ def counted(name: str, tries: int, seed: int, tell: Callable[[str], None]) -> Co
 
 
 def run(tries: int, seed: int, tell: Callable[[str], None] = lambda line: None) -> dict[str, Counter]:
-    """Counts by reader: tried, clear (errors), accepted, traceback, silent. `tell` gets what should not be."""
+    """Counts by reader: tried, clear error, right, traceback, silent. `tell` gets what should not be."""
     with ThreadPoolExecutor(os.cpu_count() or 1) as workers:
         counts = workers.map(lambda name: counted(name, tries, seed, tell), READERS)
         return dict(zip(READERS, counts, strict=True))

@@ -22,5 +22,5 @@ def test_damaged_files_are_clear_errors_and_take_no_memory():
     assert {name.split()[0] for name in found} == {"score", "acquire"}
     for name, counts in found.items():
         assert counts["tried"] == 1000, name
-        assert counts["clear error"] + counts["accepted"] == 1000, (name, counts)
+        assert counts["clear error"] + counts["right"] == 1000, (name, counts)
     assert peak() - before < 500

@@ -27,7 +27,7 @@ def test_files_without_damage_are_read_and_a_few_with_damage_are_refused_in_word
     for i in range(5):
         with place() as folder:
             found.append(attempt(reader, files, Random(f"7 {name} {i}"), folder, right))
-    assert {outcome for outcome, _ in found} <= {"clear", "accepted"}, found
+    assert {outcome for outcome, _ in found} <= {"clear error", "right"}, found
 
 
 @pytest.mark.slow
@@ -38,5 +38,5 @@ def test_a_thousand_damaged_files_per_reader_end_in_a_clear_error_or_in_data():
     assert not wrong, "\n".join(wrong[:5])
     for name, of in counts.items():
         assert [of[column] for column in COLUMNS[3:]] == [0, 0]
-        assert of["tried"] == of["clear"] + of["accepted"] == 1000
-        assert of["clear"] > 200, f"{name} takes nearly everything"
+        assert of["tried"] == of["clear error"] + of["right"] == 1000
+        assert of["clear error"] > 200, f"{name} takes nearly everything"

@@ -117,7 +117,7 @@ def npz(path: Path, key: str | None = None) -> np.ndarray:
 def _archive(path: Path, file: Bytes) -> ZipFile:
     with _in_words(path, ".npz"):
         if not is_zipfile(file):
-            raise BadZipFile("it is no zip archive, or a truncated one")
+            raise BadZipFile("it is not a zip archive, or it is truncated")
         return ZipFile(file)
 
 

@@ -85,7 +85,7 @@ def variation_ratio(m: Moments) -> Scores:
 
 
 def margin(m: Moments) -> Scores:
-    """1 - (p₁ - p₂), the two largest E[P_c]: 1 where they tie, 0 where there is no doubt (Scheffer et al., 2001).
+    """1 - (p₁ - p₂), the two largest E[P_c]: 1 where they tie, 0 if one class is certain (Scheffer et al., 2001).
 
     >>> margin(Moments.of(torch.tensor([[[0.6, 0.3, 0.1]], [[0.4, 0.4, 0.2]]])))
     tensor([0.7000, 1.0000], dtype=torch.float64)

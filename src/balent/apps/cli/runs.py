@@ -66,7 +66,7 @@ def run(
 
 
 def _check_data(names: set[str], folder: Path | None, skip_bad: bool) -> None:
-    """Data are read once before any run starts, so that what is wrong with them is said once, not by every run.
+    """Data are read once before any run starts, so that a mistake in them is reported once, not by every run.
 
     Sets that consist of several files are decoded here, and runs map what was decoded.
     """

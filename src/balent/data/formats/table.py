@@ -63,7 +63,7 @@ def _row(path: Path, i: int) -> str:
 
 
 def _numbers(path: Path, name: str, column: Sequence[Any] | np.ndarray) -> np.ndarray:
-    """A column of features. The first cell that is no finite number is named.
+    """A column of features. The first cell that is not a finite number is named.
 
     Cells are read one by one: an array of text would take the longest of them times their number.
     """

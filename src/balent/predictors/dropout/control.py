@@ -19,7 +19,7 @@ from torch import Tensor
 
 ELEMENTS = ("dropout", "alpha_dropout")  # every number has a mask of its own
 CHANNELS = ("dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout")  # every channel
-UNBATCHED = {"dropout1d": 2, "dropout3d": 4}  # up to so many axes, the first one is that of channels
+UNBATCHED = {"dropout1d": 2, "dropout3d": 4}  # with at most this number of axes, the first one is the channels
 ATTENTION = "scaled_dot_product_attention"
 KINDS = (*ELEMENTS, *CHANNELS, ATTENTION)
 

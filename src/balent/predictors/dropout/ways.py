@@ -258,7 +258,7 @@ class Fast:
         split = Split.of(module, calls, batch, leaves)
         chain = Chain.of(split.suffix)
         if chain is None or not calls.in_order:
-            raise ValueError("what follows the first dropout is no chain of dropout and linear layers")
+            raise ValueError("what follows the first dropout is not a chain of dropout and linear layers")
         return cls(split.prefix, chain, calls)
 
     @property
