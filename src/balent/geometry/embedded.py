@@ -33,7 +33,7 @@ class Embedding:
         self._keep(h, q, positions)
 
     def merge(self, other: "Embedding") -> "Embedding":
-        positions = torch.cat(other.positions)
+        positions = torch.cat([torch.empty(0, dtype=torch.int64), *other.positions])  # which may have seen nothing
         for chunk in other.features.chunks():
             q = None if self.factors is None else other.multiplied[chunk]
             self._keep(other.features[chunk], q, positions[chunk])

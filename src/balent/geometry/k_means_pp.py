@@ -70,7 +70,7 @@ class Seeding:
         ringing = Ringing(self, at)
         queue = [(float(self.times[row]), int(self.positions[row]), i) for i, row in enumerate(at.tolist())]
         heapq.heapify(queue)
-        while queue and len(self.chosen) < k:
+        while queue and len(self.chosen) < k and not self._is_dear():  # copies of centres would ring for ever
             self.now, position, i = heapq.heappop(queue)
             again = ringing.ring(i)
             if again is not None and again <= horizon:

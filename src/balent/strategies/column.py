@@ -34,7 +34,8 @@ class Column:
         self._append(self.what(sampled, batch, positions).to("cpu", torch.float64), positions)
 
     def merge(self, other: "Column") -> "Column":
-        self._append(other.values, other.positions)
+        if other.count:  # else it does not know the width of its rows
+            self._append(other.values, other.positions)
         return self
 
     def _append(self, values: Tensor, positions: Tensor) -> None:
