@@ -187,8 +187,7 @@ class Engine(Protocol):
     def read(self, sampled: Sampled, source: Rereadable, positions: Indices, what: Reading) -> Tensor: ...
 
 
-@runtime_checkable
-class Pool(Protocol):
+class Pool(Protocol):  # not checked while it runs: isinstance would ask a stream for its positions
     """What a strategy sees: points that an engine scans and reads, and those that have labels already."""
 
     @property
