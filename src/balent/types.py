@@ -187,13 +187,14 @@ class Engine(Protocol):
     def read(self, sampled: Sampled, source: Rereadable, positions: Indices, what: Reading) -> Tensor: ...
 
 
-class Pool(Protocol):  # not checked while it runs: isinstance would ask a stream for its positions
+@runtime_checkable
+class Pool(Protocol):
     """What a strategy sees: points that an engine scans and reads, and those that have labels already."""
 
     @property
     def size(self) -> int | None: ...
     @property
-    def positions(self) -> Indices: ...  # of a pool that can be read twice
+    def positions(self) -> Indices: ...  # that can be read again; none of a stream
     @property
     def labelled(self) -> "Pool | None": ...
     def scan(self, sampled: Sampled, fold: Folded, /) -> Folded: ...
