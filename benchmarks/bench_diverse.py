@@ -19,7 +19,7 @@ another data set or an .npz, as `balent run` does: its first 5,000 points are th
 import argparse
 import statistics
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import torch
@@ -65,7 +65,14 @@ def seeding(points: Points, known: Points | None, k: int, generator: Generator) 
     rows = Rows(1 << 30)
     rows.add(points.features)
     weights = 1 - torch.arange(len(points)) / len(points)
-    return seeds(Embedded(rows, None, points.norms), k, 0, seed=generator.initial_seed(), positions=torch.arange(len(points)), weights=weights)[0].tolist()
+    return seeds(
+        Embedded(rows, None, points.norms),
+        k,
+        0,
+        seed=generator.initial_seed(),
+        positions=torch.arange(len(points)),
+        weights=weights,
+    )[0].tolist()
 
 
 def farthest(points: Points, known: Points | None, k: int, generator: Generator) -> list[int]:

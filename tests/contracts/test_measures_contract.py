@@ -12,7 +12,7 @@ from torch import Generator
 from torch.testing import assert_close
 
 import balent
-from balent import MEASURES, STRATEGIES, Draws, Moments
+from balent import MEASURES, STRATEGIES, Draws, Moments, acquire
 from balent.acquisition.ranking import Job
 from balent.data.probabilities import Table
 from balent.maths import measures

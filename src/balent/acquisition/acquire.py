@@ -61,9 +61,9 @@ def acquire(
     chosen = _strategy(strategy, draws, with_error)
     source = as_source(pool)
     checks.batch_size(k, source.size)
+    wanted = _wanted(chosen, measures)
     _check_needs(chosen, sampled, source)
     _check_wishes(chosen, sampled, source, with_error, scores, measures)
-    wanted = _wanted(chosen, measures)
     with counting(progress, source.size) as advance, written(scores, list(wanted), source.size) as write:
         running = Local(memory, advance) if engine == "local" else named_engine(engine)
         view = View(running, source, None if labelled is None else View(running, _known(labelled)))
