@@ -19,8 +19,8 @@ another data set or an .npz, as `balent run` does: its first 5,000 points are th
 import argparse
 import statistics
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import torch
 from torch import Generator, Tensor
@@ -37,7 +37,8 @@ from balent.paper.experiments import mlp
 from balent.strategies import strategy
 from balent.strategies.diverse import typical
 from balent.strategies.shortlist import shortlist
-from balent.types import Picks, Strategy
+from balent.strategies.top_k import ByMeasure
+from balent.types import Needs, Picks, Strategy
 
 POOLS = {"3x": (3, 0.0), "3x, noise 0.1": (3, 0.1), "1x": (1, 0.0)}  # copies, sd of the noise on pixels in [0, 1]
 POINTS = 5000
@@ -64,7 +65,14 @@ def seeding(points: Points, known: Points | None, k: int, generator: Generator) 
     rows = Rows(1 << 30)
     rows.add(points.features)
     weights = 1 - torch.arange(len(points)) / len(points)
-    return seeds(Embedded(rows, None, points.norms), k, 0, generator=generator, weights=weights)[0].tolist()
+    return seeds(
+        Embedded(rows, None, points.norms),
+        k,
+        0,
+        seed=generator.initial_seed(),
+        positions=torch.arange(len(points)),
+        weights=weights,
+    )[0].tolist()
 
 
 def farthest(points: Points, known: Points | None, k: int, generator: Generator) -> list[int]:
@@ -81,11 +89,11 @@ class Among:
     """A way to choose among the best."""
 
     way: Way
-    labelled: Any = field(default=None, repr=False, compare=False)
+    needs: ClassVar[Needs] = Needs(features=True, labelled=True)
 
     def __call__(self, sampled: Any, pool: Any, k: int, *, generator: Generator) -> Picks:
-        found = shortlist(sampled, pool, k, TIMES * k, balentacq)
-        known = None if self.labelled is None else of_labelled(sampled, self.labelled)
+        found = shortlist(sampled, pool, k, TIMES * k, ByMeasure(balentacq, generator.initial_seed()))
+        known = of_labelled(sampled, pool)
         rows = torch.tensor(sorted(self.way(found.points, known, k, generator)))
         return Picks(found.positions[rows], found.scores[rows])
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import torch
 
 from balent.predictors.augment import Views
-from balent.predictors.training import channels_last
+from balent.predictors.inputs import channels_last
 from balent.vision.catalogue import backbone
 from balent.vision.embedding import together
 

@@ -19,8 +19,10 @@ from torch import Tensor
 
 from balent import kernels
 from balent.acquisition.draws import Draws
+from balent.acquisition.engines.local import Local
+from balent.data.pool import Indexed
 from balent.maths.measures import MEASURES
-from balent.strategies.blocks import blocks
+from balent.types import Batch, Indices, Sampled
 
 CLASSES = (10, 100, 1000)
 DRAWS = 100
@@ -30,11 +32,13 @@ FOUR = ("balentacq", "bald", "entropy", "mean_sd")
 
 
 def balent(logits: Tensor) -> None:
-    sampled, pool = Draws(logits, logits=True), torch.arange(len(logits))
-    for batch, positions in blocks(sampled, pool):
-        m = sampled.moments(batch, positions)
-        for name in FOUR:
-            MEASURES[name](m)
+    for _ in Local().stream(Draws(logits, logits=True), Indexed(torch.arange(len(logits))), four):
+        pass
+
+
+def four(sampled: Sampled, batch: Batch, positions: Indices) -> Tensor:
+    m = sampled.moments(batch, positions)
+    return torch.stack([MEASURES[name](m) for name in FOUR], 1)
 
 
 def materialised(logits: Tensor, dtype: torch.dtype) -> None:

@@ -388,7 +388,7 @@ def test_errors_of_draws_that_depend_on_each_other_are_refused(design):
     """The jackknife takes groups of draws for independent: under matched draws its errors were twice too large."""
     some = MCDropout(seeded(lambda: scaled(head(nn.ReLU(), width=40)))).sample(20, seed=0, design=design)
     assert not some.traits.independent
-    with pytest.raises(ValueError, match="needs independent draws, but stratified and matched ones depend on each"):
+    with pytest.raises(ValueError, match="needs independent draws, but stratified and matched draws depend on each"):
         balent.acquire(some, X, 5, "bald", with_error=True)
     assert balent.acquire(some, X, 5, "bald").errors is None
 
@@ -470,7 +470,10 @@ REFUSED = {
     "no points": ({"k": 0}, "k must be between 1"),
     "a number of draws": ({"draws": "100"}, 'draws must be "auto" or left out'),
     "auto with a strategy": ({"draws": "auto", "strategy": "power_bald"}, 'draws="auto" needs the top k of a measure'),
-    "auto over a stream": ({"draws": "auto", "pool": stream}, 'draws="auto" .* needs a pool that can be read twice'),
+    "auto over a stream": (
+        {"draws": "auto", "pool": stream},
+        "Race.* reads points again, but a stream",
+    ),
     "scores of auto": ({"draws": "auto", "scores": "s.npy"}, "their scores are rough; leave it out to write them"),
     "scores of a stream": (
         {"pool": stream, "scores": "s.npy"},
@@ -481,8 +484,14 @@ REFUSED = {
         "so there is nothing to write",
     ),
     "a file of another kind": ({"scores": "s.csv"}, r"there is no writer for files ending in '.csv'"),
-    "errors of no measure": ({"strategy": "random", "with_error": True}, "errors belong to the scores of a measure"),
-    "errors over a stream": ({"pool": stream, "with_error": True}, "errors .* over a pool that can be read twice"),
+    "errors of no measure": (
+        {"strategy": "random", "with_error": True},
+        "needs a strategy based on a measure",
+    ),
+    "errors over a stream": (
+        {"pool": stream, "with_error": True},
+        "with_error=True .* that can be read twice",
+    ),
     "an unknown strategy": ({"strategy": "bold"}, "there is no strategy 'bold'; did you mean bald"),
     "an unknown measure": ({"measures": ["bold"]}, "there is no measure 'bold'; did you mean bald"),
 }
@@ -505,7 +514,7 @@ def test_one_draw_has_no_error():
 
 def test_auto_needs_functions_that_come_in_parts():
     p = probabilities(50, 40, 3)
-    with pytest.raises(ValueError, match="functions drawn in parts, as MCDropout's"):
+    with pytest.raises(ValueError, match=r"Race.* takes draws in parts, but Draws has no method part"):
         balent.acquire(Draws(p), np.arange(50), 3, draws="auto")
     assert len(balent.acquire(InParts(p), np.arange(50), 3, draws="auto").indices) == 3
 

@@ -138,7 +138,7 @@ def test_nothing_depends_on_the_size_of_blocks(run, options, points, monkeypatch
     """Not even the random scores."""
     words = ["score", "p.npy", "-m", "balentacq", "-m", "random", *options]
     whole = run(*words).stdout + "".join(f.read_text() for f in tmp_path.glob("out.csv"))
-    monkeypatch.setattr("balent.data.probabilities.BLOCK", points * 12 * 3)
+    monkeypatch.setattr("balent.acquisition.draws.BLOCK", points * 12 * 3)
     assert run(*words).stdout + "".join(f.read_text() for f in tmp_path.glob("out.csv")) == whole
 
 
@@ -185,14 +185,14 @@ def spoil_last_point():
 
 def test_a_run_that_fails_leaves_no_file(run, tmp_path, monkeypatch):
     """The last of many blocks is bad: rows were written before, and are gone."""
-    monkeypatch.setattr("balent.data.probabilities.BLOCK", 5 * 12 * 3)
+    monkeypatch.setattr("balent.acquisition.draws.BLOCK", 5 * 12 * 3)
     spoil_last_point()
     run("score", "bad.npy", "-o", "scores.csv", code=2)
     assert sorted(f.name for f in tmp_path.iterdir()) == ["bad.npy", "p.npy"]
 
 
 def test_a_run_that_fails_leaves_the_old_file_as_it_was(run, tmp_path, monkeypatch):
-    monkeypatch.setattr("balent.data.probabilities.BLOCK", 5 * 12 * 3)
+    monkeypatch.setattr("balent.acquisition.draws.BLOCK", 5 * 12 * 3)
     spoil_last_point()
     (tmp_path / "scores.csv").write_text("old")
     run("score", "bad.npy", "-o", "scores.csv", code=2)
@@ -241,7 +241,7 @@ def sentence(result):
 
 @pytest.mark.parametrize("options", [[], ["--error"], ["--top", "3"], ["-o", "scores.csv"]])
 def test_the_position_of_a_bad_row_is_that_in_the_file(run, options, monkeypatch):
-    monkeypatch.setattr("balent.data.probabilities.BLOCK", 5 * 12 * 3)
+    monkeypatch.setattr("balent.acquisition.draws.BLOCK", 5 * 12 * 3)
     spoil_last_point()
     said = sentence(run("score", "bad.npy", *options, code=2))
     assert said == "probabilities must be finite, but class 1 is NaN; look at the model's output (at point 39, draw 3)"

@@ -12,6 +12,9 @@ from helpers.long_form import long_form, write_csv, write_parquet
 from numpy.lib import format as npy
 from pyarrow import parquet
 
+from balent import Draws, adapt
+from balent.acquisition.engines.local import Local
+from balent.data.pool import Indexed
 from balent.data.probabilities import COLUMNS, read
 
 P = probabilities(7, 4, 3).numpy()
@@ -48,9 +51,10 @@ def test_every_version_of_the_format_is_read(tmp_path, version):
 
 @pytest.mark.parametrize("points", [1, 2, 3, 7, 100])
 def test_blocks_follow_each_other_through_the_pool(tmp_path, points, monkeypatch):
-    monkeypatch.setattr("balent.data.probabilities.BLOCK", points * 12)
+    monkeypatch.setattr("balent.acquisition.draws.BLOCK", points * 12)
     np.save(tmp_path / "p.npy", P)
-    found = list(read(tmp_path / "p.npy").blocks())
+    drawn = Draws(read(tmp_path / "p.npy"))
+    found = [(int(at[0]), rows) for at, rows in Local().stream(drawn, Indexed(np.arange(7)), adapt.draws)]
     assert [start for start, _ in found] == list(range(0, 7, points))
     assert max(len(block) for _, block in found) == min(points, 7)
     assert np.array_equal(np.concatenate([block for _, block in found]), P)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+import torch
 from torch import Tensor
 
 from balent.acquisition.beside import Both
@@ -23,7 +24,8 @@ class View:
 
     @property
     def positions(self) -> Indices:
-        return self._again().positions
+        """Of the points that can be read again: none of a stream. Never an error, since isinstance asks for it."""
+        return self.source.positions if isinstance(self.source, Rereadable) else torch.empty(0, dtype=torch.int64)
 
     def scan(self, sampled: Sampled, fold: Folded) -> Folded:
         """One pass of the engine over all points."""

@@ -12,10 +12,10 @@ from balent.maths import noise
 from balent.maths.error import merged
 from balent.maths.measures import check_draws, random
 from balent.maths.moments import Moments
-from balent.types import Batch, Indices, Measure, Needs, Picks, Pool, Sampled, Scores
+from balent.types import Batch, Indices, Measure, Needs, Picks, Pool, Sampled
 
 FEWEST = 4  # draws of which two halves can disagree
-Scorer = Callable[[Sampled, Batch, Indices], Scores]
+Scorer = Callable[[Sampled, Batch, Indices], Tensor]  # one number per point: checked where they are compared
 
 
 @dataclass
@@ -97,14 +97,14 @@ class ByMeasure:
     measure: Measure
     seed: int
 
-    def __call__(self, sampled: Sampled, batch: Batch, positions: Indices) -> Scores:
+    def __call__(self, sampled: Sampled, batch: Batch, positions: Indices) -> Tensor:
         m = sampled.moments(batch, positions)
         check_draws(self.measure, m.n)
         return score_of(self.measure, m, self.seed, positions)
 
 
-def score_of(measure: Measure, m: Moments, seed: int, positions: Indices) -> Scores:
-    """The scores of a measure; of the random one, a number for each (seed, position)."""
+def score_of(measure: Measure, m: Moments, seed: int, positions: Indices) -> Tensor:
+    """The scores of a measure, not checked yet; of the random one, a number for each (seed, position)."""
     return noise.uniform(seed, positions) if measure is random else measure(m)
 
 
