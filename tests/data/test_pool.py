@@ -115,11 +115,7 @@ def test_positions_of_a_loader_are_those_of_its_dataset():
 @pytest.mark.parametrize("source", [7, None, print], ids=["number", "nothing", "function"])
 def test_what_is_no_pool_is_refused(source):
     with pytest.raises(
-<<<<<<< HEAD
-        TypeError, match="a pool is an array, a Dataset, a DataLoader, a dict of arrays or an iterable of batches, but"
-=======
         TypeError, match=r"a pool is an array, .* a DataLoader, a dict of arrays or an iterable of batches, but"
->>>>>>> 2ba4af8f674f2c9507ea4a241941696d7caf7118
     ):
         as_source(source)
 

@@ -60,16 +60,10 @@ def acquire(
     chosen = _strategy(strategy, draws, with_error)
     source = as_source(pool)
     checks.batch_size(k, source.size)
-<<<<<<< HEAD
     generator, name = checks.generator(seed), strategy if isinstance(strategy, str) else names.identity(chosen)
+    wanted = _wanted(chosen, measures)
     _check_needs(chosen, name, sampled, source)
     _check_wishes(chosen, name, sampled, source, with_error, scores, measures)
-    wanted = _wanted(chosen, measures)
-=======
-    wanted = _wanted(chosen, measures)
-    _check_needs(chosen, sampled, source)
-    _check_wishes(chosen, sampled, source, with_error, scores, measures)
->>>>>>> 2ba4af8f674f2c9507ea4a241941696d7caf7118
     with counting(progress, source.size) as advance, written(scores, list(wanted), source.size) as write:
         running = Local(memory, advance) if engine == "local" else named_engine(engine)
         view = View(running, source, None if labelled is None else View(running, _known(labelled)))
