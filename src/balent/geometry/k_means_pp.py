@@ -16,7 +16,7 @@ import heapq
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from balent.geometry.distances import Embedded, Points, squared
@@ -26,10 +26,11 @@ from balent.types import Indices, Scores
 TOGETHER = 128  # clocks at a time: compared with the centres, and with each other, by one product
 CLOCKS = 1 << 20  # of the purposes of noise: those from here on
 NARROW = 8  # columns: a product with fewer is no faster, since it waits for memory
+Positions = Int[Tensor, " pool"]  # of all points, where `Indices` are those of the chosen ones
 
 
 def seeds(
-    points: Embedded, k: int, first: int, *, seed: int, positions: Indices, weights: Scores | None = None
+    points: Embedded, k: int, first: int, *, seed: int, positions: Positions, weights: Scores | None = None
 ) -> tuple[Indices, Float[Tensor, " chosen"]]:
     """k different rows of `points`, and w·d² of each when it was drawn. The first is given, and has w·‖g‖².
 
@@ -49,7 +50,7 @@ def seeds(
 class Seeding:
     """The centres so far, bounds on the weighted squared distances to them, and when each clock rings next."""
 
-    def __init__(self, points: Embedded, weights: Tensor, first: int, seed: int, positions: Indices) -> None:
+    def __init__(self, points: Embedded, weights: Tensor, first: int, seed: int, positions: Positions) -> None:
         self.points, self.weights, self.seed, self.positions = points, weights, seed, positions
         self.chosen, self.scores = [first], [float(weights[first] * points.norms[first])]
         self.rings = torch.zeros(len(points), dtype=torch.int64)  # of each clock, so far
