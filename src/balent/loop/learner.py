@@ -22,8 +22,7 @@ from balent import adapt, checks, names
 from balent.acquisition import randomness
 from balent.acquisition.acquire import acquire
 from balent.data.pool import Indexed, Subset, as_source
-from balent.loop import checkpoint, fingerprint
-from balent.loop import journal
+from balent.loop import checkpoint, fingerprint, journal
 from balent.loop import start as starts
 from balent.loop.labels import Event, Labels
 from balent.loop.seeds import seed_of

@@ -14,8 +14,8 @@ from itertools import combinations
 
 import numpy as np
 
-from balent.report.published import REPEATS, published
 from balent.report.findings import Findings, mean_std
+from balent.report.published import REPEATS, published
 from balent.report.sentence import SPELLED
 from balent.report.significance import ALPHA, critical, interval
 from balent.report.tables import plus_minus

@@ -1,4 +1,4 @@
-"""The paper's tables as data (`published.json`): accuracies, mean and standard deviation over three repeats. No torch."""
+"""The paper's tables as data (`published.json`): accuracies, mean and deviation over three repeats. No torch."""
 
 import json
 import re

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from balent.apps.cli.listing import list_
 from balent.apps.cli.images import embed, simclr
+from balent.apps.cli.listing import list_
 from balent.apps.cli.picks import acquire
 from balent.apps.cli.runs import report, run
 from balent.apps.cli.scores import score
@@ -22,12 +22,13 @@ app = typer.Typer(
 )
 
 
-def _version(asked: bool) -> None:
+def _version(asked: bool) -> bool:
     if asked:
         from importlib.metadata import version
 
         show(f"balent {version('balent')}")
         raise typer.Exit
+    return asked
 
 
 @app.callback()
