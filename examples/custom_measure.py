@@ -26,10 +26,10 @@ def main() -> None:
         picks = balent.select(logits, measure, k=5, logits=True)
         print(f"{measure.__name__:22s} {picks.indices}, two halves of the draws share {picks.stability:.0%}")
 
-    # Strategies take the function too. TopK streams a pool that need not fit in memory; Power adds chance.
-    source, pool = balent.Draws(logits, logits=True), np.arange(len(logits))
+    # Strategies take the function too. `acquire` streams a pool that need not fit in memory; Power adds chance.
+    sampled, pool = balent.Draws(logits, logits=True), np.arange(len(logits))
     for strategy in (balent.TopK(runner_up), balent.Power(doubtful_and_disputed, beta=8.0)):
-        picks = strategy(source, pool, 5, generator=torch.Generator().manual_seed(0))
+        picks = balent.acquire(sampled, pool, 5, strategy, seed=0)
         print(f"{type(strategy).__name__:22s} {picks.indices.numpy()}")
 
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections import Counter
 from graphlib import CycleError, TopologicalSorter
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -162,6 +163,12 @@ def test_help_does_not_wait_for_torch(words):
     said = python("-c", script)
     assert "Usage" in said
     assert said.splitlines()[-1] == "[]"
+
+
+def test_the_version_stands_in_one_place():
+    said = python("-c", "from balent.apps.cli import app; app(['--version'], standalone_mode=False)")
+    assert said == f"balent {version('balent')}\n"
+    assert balent.__version__ == version("balent")
 
 
 def test_the_package_is_imported_without_torch_until_it_is_used():

@@ -22,12 +22,13 @@ app = typer.Typer(
 )
 
 
-def _version(asked: bool) -> None:
+def _version(asked: bool) -> bool:
     if asked:
         from importlib.metadata import version
 
         show(f"balent {version('balent')}")
         raise typer.Exit
+    return asked
 
 
 @app.callback()
