@@ -200,11 +200,6 @@ class Pool(Protocol):
     def scan(self, sampled: Sampled, fold: Folded, /) -> Folded: ...
     def read(self, sampled: Sampled, positions: Indices, what: Reading, /) -> Tensor: ...
 
-    if TYPE_CHECKING:  # a stream's raise an error, and isinstance would ask for them (before Python 3.12)
-
-        @property
-        def positions(self) -> Indices: ...  # of a pool that can be read twice
-
 
 # ── strategies ───────────────────────────────────────────────────────────────────────────────────
 
