@@ -21,9 +21,9 @@ from balent.types import (
     Measure,
     Measured,
     Needs,
-    Predictor,
     Probabilities,
     Sampled,
+    Samples,
     Strategy,
     Traits,
 )
@@ -44,7 +44,7 @@ def measure_of(strategy: Strategy) -> Measure | None:
     return strategy.measure if isinstance(strategy, Measured) else None
 
 
-def per_point(predictor: Predictor) -> bool:
+def per_point(predictor: Samples) -> bool:
     """Can its draws belong to points?"""
     return isinstance(predictor, HasMasks) and predictor.per_point
 

@@ -119,6 +119,13 @@ class HasDevice(Protocol):
 
 
 @runtime_checkable
+class Samples(Protocol):
+    """Anything that draws posterior samples: enough for `balent acquire`, which does not train."""
+
+    def sample(self, n: Any, *, seed: int, masks: str = "shared") -> Sampled: ...
+
+
+@runtime_checkable
 class Predictor(Protocol):
     """A classifier that knows what it does not know: a distribution over functions."""
 
@@ -226,7 +233,8 @@ class Strategy(Protocol):
 
 @runtime_checkable
 class HasNeeds(Protocol):
-    needs: Needs
+    @property
+    def needs(self) -> Needs: ...
 
 
 @runtime_checkable

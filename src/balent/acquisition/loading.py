@@ -15,7 +15,7 @@ from balent.checks import nearest
 from balent.data import arrays
 from balent.predictors import MCDropout
 from balent.strategies import strategy as named
-from balent.types import Predictor, Sampled
+from balent.types import Sampled, Samples
 
 
 def factory(name: str) -> Any:
@@ -64,7 +64,7 @@ def sampled(name: str, draws: str, strategy: str, *, seed: int, masks: str, desi
         made = MCDropout(made)
     if isinstance(made, Sampled):
         return made
-    if not isinstance(made, Predictor):
+    if not isinstance(made, Samples):
         raise TypeError(f"{name} must make a torch module, a predictor or a Sampled, but made {type(made).__name__}")
     options = {"design": design} if isinstance(made, MCDropout) else {}
     if masks == "auto":

@@ -1,13 +1,13 @@
 """What is random by default: which masks, and how many draws."""
 
 from balent import adapt
-from balent.types import Predictor, Strategy
+from balent.types import Samples, Strategy
 
 MASKS = ("auto", "shared", "per-point")
 AUTO = 500  # draws among which draws="auto" chooses
 
 
-def masks(asked: str, predictor: Predictor, strategy: Strategy) -> str:
+def masks(asked: str, predictor: Samples, strategy: Strategy) -> str:
     """Per point if predictor and strategy allow it, unless asked otherwise.
 
     A strategy that adds the noise of independent draws itself (jitter) has enough of shared masks.

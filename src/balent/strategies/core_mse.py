@@ -20,7 +20,6 @@ points whose bound reaches the k-th best are read again. The result is that of t
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -58,7 +57,9 @@ class CoreMSE:
 
     reference: int | None = None
 
-    needs: ClassVar[Needs] = Needs(shared=True, again=True)
+    @property
+    def needs(self) -> Needs:
+        return Needs(shared=True, again=True, noise=self.reference is not None)
 
     def __call__(self, sampled: Sampled, pool: Pool, k: int, *, generator: Generator) -> Picks:
         return most_changing(sampled, pool, k, self.reference, squared_error, generator.initial_seed())
@@ -70,7 +71,9 @@ class CoreLog:
 
     reference: int | None = None
 
-    needs: ClassVar[Needs] = Needs(shared=True, again=True)
+    @property
+    def needs(self) -> Needs:
+        return Needs(shared=True, again=True, noise=self.reference is not None)
 
     def __call__(self, sampled: Sampled, pool: Pool, k: int, *, generator: Generator) -> Picks:
         return most_changing(sampled, pool, k, self.reference, log_loss, generator.initial_seed())
