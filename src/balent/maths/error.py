@@ -29,6 +29,7 @@ def jackknife(groups: list[Moments], measure: Callable[[Moments], Scores]) -> Te
 
     se² = (g - 1)/g Σ_i (s_i - s̄)²,  s_i the score without group i
     """
+    checks.enough_draws(len(groups), 2)
     before, after = list(accumulate(groups)), list(accumulate(reversed(groups)))[::-1]
     inner = [a + b for a, b in zip(before, after[2:], strict=False)]
     without = torch.stack([measure(m) for m in (after[1], *inner, before[-2])])
