@@ -472,7 +472,7 @@ REFUSED = {
     "auto with a strategy": ({"draws": "auto", "strategy": "power_bald"}, 'draws="auto" needs the top k of a measure'),
     "auto over a stream": (
         {"draws": "auto", "pool": stream},
-        "Race.* reads points again, but a stream",
+        "balentacq reads points again, but a stream",
     ),
     "scores of auto": ({"draws": "auto", "scores": "s.npy"}, "their scores are rough; leave it out to write them"),
     "scores of a stream": (
@@ -514,7 +514,7 @@ def test_one_draw_has_no_error():
 
 def test_auto_needs_functions_that_come_in_parts():
     p = probabilities(50, 40, 3)
-    with pytest.raises(ValueError, match=r"Race.* takes draws in parts, but Draws has no method part"):
+    with pytest.raises(ValueError, match=r"balentacq takes draws in parts, but Draws has no method part"):
         balent.acquire(Draws(p), np.arange(50), 3, draws="auto")
     assert len(balent.acquire(InParts(p), np.arange(50), 3, draws="auto").indices) == 3
 

@@ -54,7 +54,7 @@ def test_names_come_back_through_a_file(tmp_path_factory, names):
     names = [f"{name}x" for name in names]  # numbers are ordered as numbers, and that is another test
     write(path, ["point", "draw", "class", "probability"], ([n, 0, c, 0.5] for n in names for c in (0, 1)))
     source = read(path)
-    assert [source.name(i) for i in range(source.pool)] == sorted(names)
+    assert [source.name(i) for i in range(len(source))] == sorted(names)
 
 
 def test_names_in_another_encoding_are_written_readably(tmp_path):

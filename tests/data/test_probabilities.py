@@ -21,7 +21,7 @@ P = probabilities(7, 4, 3).numpy()
 
 
 def whole(source):
-    return np.concatenate([block for _, block in source.blocks()])
+    return np.concatenate([source.window(i, i + 1) for i in range(len(source))])
 
 
 # ── the same draws from every format ─────────────────────────────────────────────────────────────
@@ -32,7 +32,7 @@ def test_an_npy_is_read_as_it_was_saved(tmp_path, dtype):
     np.save(tmp_path / "p.npy", P.astype(dtype))
     source = read(tmp_path / "p.npy")
     assert source.shape == (7, 4, 3)
-    assert source.pool == 7
+    assert len(source) == 7
     assert np.array_equal(whole(source), P.astype(dtype))
     assert source.name(5) == 5
 
@@ -325,7 +325,7 @@ def test_one_long_name_does_not_make_all_names_long(tmp_path, little_memory):
     """An array of text is as wide as its longest: here 8 GB for 100 kB of text."""
     rows = [(f"p{i}", 0, c, "0.5") for i in range(10_000) for c in (0, 1)]
     source = read(write_csv(tmp_path / "p.csv", [("n" * 100_000, 0, c, "0.5") for c in (0, 1)] + rows))
-    assert source.pool == 10_001
+    assert len(source) == 10_001
 
 
 def test_a_parquet_file_of_very_many_equal_rows_is_refused(tmp_path, monkeypatch):

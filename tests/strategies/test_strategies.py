@@ -115,7 +115,7 @@ def test_a_sampled_that_says_nothing_of_blocks_is_read_a_thousand_points_at_a_ti
             self.sizes = []
 
         def __call__(self, batch, positions=None):
-            doubt = torch.tensor(batch, dtype=torch.float64)
+            doubt = torch.as_tensor(batch, dtype=torch.float64)
             return torch.stack([1 - doubt, doubt], -1)[:, None]
 
         def moments(self, batch, positions=None):
