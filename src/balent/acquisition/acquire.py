@@ -66,6 +66,8 @@ def acquire(
     _check_wishes(chosen, name, sampled, source, with_error, scores, measures)
     with counting(progress, source.size) as advance, written(scores, list(wanted), source.size) as write:
         running = Local(memory, advance) if engine == "local" else named_engine(engine)
+        if isinstance(running, Local):
+            running.try_out(sampled, source)
         view = View(running, source, None if labelled is None else View(running, _known(labelled)))
         if scores is not None:
             view.beside = ScoreTable(wanted, generator.initial_seed(), write)

@@ -18,7 +18,8 @@ Noise = Float[Tensor, " pool"]
 
 def uniform(seed: int, positions: Indices, purpose: int = 0) -> Noise:
     """Uniform on (0, 1), for each position. Other purposes have other numbers."""
-    return unit(mixed(mixed(seed, purpose), positions))
+    signed = (seed + (1 << 63)) % (1 << 64) - (1 << 63)  # a generator tells its seed -5 as 2⁶⁴ - 5
+    return unit(mixed(mixed(signed, purpose), positions))
 
 
 def exponential(seed: int, positions: Indices, purpose: int = 0) -> Noise:

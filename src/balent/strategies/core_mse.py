@@ -143,7 +143,7 @@ def gram_of(sampled: Sampled, pool: Pool, few: Indices, scale: Scale) -> Matrix:
     """G of some points."""
     gram = Gram(scale)
     for at in few.split(BLOCK):
-        for _, q, mean in parts(pool.read(sampled, at, joint.drawn), at):
+        for _, q, mean in parts(pool.read(sampled, at, adapt.draws), at):
             gram.add(q, mean)
     return gram.mean()
 

@@ -53,12 +53,16 @@ class Local:
         parts = positions.split(self._block(sampled, source))
         return torch.cat([what(sampled, source.at(part), part).cpu() for part in parts])
 
+    def try_out(self, sampled: Sampled, source: Source) -> None:
+        """Evaluate two points, once: what cannot be evaluated is refused before any work, by every strategy."""
+        if self._sizes is None and isinstance(source, Rereadable):
+            self._sizes = sizes(sampled, source)
+
     def _block(self, sampled: Sampled, source: Source) -> int:
         """Points whose logits, moments and inputs fit in the memory of a block."""
         traits = adapt.traits(sampled)
         most = min(traits.block, LARGEST)
-        if self._sizes is None and isinstance(source, Rereadable):
-            self._sizes = sizes(sampled, source)
+        self.try_out(sampled, source)
         classes, inputs = self._sizes or (1, 1)
         each = 8 * (traits.n or 1) * classes + 24 * classes + 16 * inputs
         return int(max(1, min(most, self.memory // each)))
