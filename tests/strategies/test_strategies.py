@@ -237,16 +237,20 @@ def test_uniform_picks_every_point_as_often_as_any_other():
     assert p_value(counts_of_first_picks(Uniform(), coins(0.5, 0.9, 0.99, 0.6)), [0.25] * 4) > 1e-4
 
 
-def test_uniform_looks_at_no_point():
-    """Half a second for a pool of 10⁸ points instead of a night."""
+def test_uniform_looks_at_no_more_than_the_two_points_that_are_tried():
+    """Half a second for a pool of 10⁸ points instead of a night; `acquire` tries two points for every strategy."""
+    seen = []
 
-    class Untouchable:
+    class Counting:
         def __call__(self, batch, positions=None):
-            raise AssertionError
+            return torch.full((len(batch), 2, 2), 0.5)
 
-        moments = __call__
+        def moments(self, batch, positions=None):
+            seen.extend(positions.tolist())
+            return Moments.of(self(batch))
 
-    assert len(acquire(Untouchable(), range(9), 4, Uniform()).indices) == 4
+    assert len(acquire(Counting(), range(9), 4, Uniform()).indices) == 4
+    assert seen == [0, 1]
 
 
 # ── names ────────────────────────────────────────────────────────────────────────────────────────
