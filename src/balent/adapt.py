@@ -5,7 +5,6 @@ nobody else probes for attributes.
 """
 
 import torch
-from torch import Tensor
 
 from balent.maths.moments import Moments
 from balent.types import (
@@ -78,8 +77,3 @@ def features(sampled: Sampled, batch: Batch, positions: Indices | None = None) -
 def draws(sampled: Sampled, batch: Batch, positions: Indices | None = None) -> Probabilities:
     """The draws themselves."""
     return sampled(batch, positions)
-
-
-def on_cpu(scores: Tensor) -> Tensor:
-    """Scores where they are compared."""
-    return scores.to("cpu", torch.float64)
