@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from balent.predictors import Ensemble as Ensemble
     from balent.predictors import GaussianProcess as GaussianProcess
     from balent.predictors import LastLayerLaplace as LastLayerLaplace
+    from balent.predictors import Logistic as Logistic
     from balent.predictors import MCDropout as MCDropout
     from balent.predictors import VariationalDropout as VariationalDropout
     from balent.simulation.experiment import Experiment as Experiment
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from balent.strategies import CoreMSE as CoreMSE
     from balent.strategies import CoreSet as CoreSet
     from balent.strategies import Diverse as Diverse
+    from balent.strategies import Herding as Herding
     from balent.strategies import Jitter as Jitter
     from balent.strategies import Power as Power
     from balent.strategies import Race as Race
@@ -50,9 +52,11 @@ _HOME = {
     "Ensemble": "balent.predictors",
     "Experiment": "balent.simulation.experiment",
     "GaussianProcess": "balent.predictors",
+    "Herding": "balent.strategies",
     "Jitter": "balent.strategies",
     "LastLayerLaplace": "balent.predictors",
     "Learner": "balent.loop.learner",
+    "Logistic": "balent.predictors",
     "MCDropout": "balent.predictors",
     "MEASURES": "balent.maths.measures",
     "Moments": "balent.maths.moments",

@@ -4,7 +4,11 @@ Everything here takes an object that may be a user's own and gives an answer tha
 nobody else probes for attributes.
 """
 
+from dataclasses import dataclass
+
+import numpy as np
 import torch
+from torch import Tensor
 
 from balent.maths.moments import Moments
 from balent.types import (
@@ -26,6 +30,21 @@ from balent.types import (
     Strategy,
     Traits,
 )
+
+KINDS = INPUTS, MODELS, FLATTENED = "the inputs", "the model's features", "the numbers of each input"
+
+
+@dataclass(frozen=True)
+class Untrained:
+    """In place of posterior samples where there is no model yet: it answers nothing."""
+
+    traits: Traits = Traits(plan="no model yet")
+
+    def __call__(self, batch: Batch, positions: Indices | None = None) -> Probabilities:
+        raise ValueError("there is no model yet: label points of two classes first, chosen by auto or at random")
+
+    def moments(self, batch: Batch, positions: Indices | None = None) -> Moments:
+        raise ValueError("there is no model yet: label points of two classes first, chosen by auto or at random")
 
 
 def traits(sampled: Sampled) -> Traits:
@@ -72,6 +91,52 @@ def features(sampled: Sampled, batch: Batch, positions: Indices | None = None) -
             f"this strategy compares features, but {type(sampled).__name__} has none; give it a method features(batch)"
         )
     return torch.as_tensor(sampled.features(batch)).flatten(1).to("cpu", torch.float32)
+
+
+def trained(sampled: Sampled) -> bool:
+    """Does it answer?  Before the first labels there is no model that could."""
+    return not isinstance(sampled, Untrained)
+
+
+def few(sampled: Sampled, count: int) -> Sampled:
+    """The first draws, if there are more and they are to be had alone; else all."""
+    more = (traits(sampled).n or 0) > count
+    return sampled.part(0, count) if more and isinstance(sampled, HasParts) else sampled
+
+
+def only_positions(sampled: Sampled) -> bool:
+    """Are its points known by their positions alone?  Draws computed elsewhere are, if no features came with them."""
+    return traits(sampled).by_position and not has_features(sampled)
+
+
+def has_features(sampled: Sampled) -> bool:
+    return isinstance(sampled, HasFeatures) and traits(sampled).features
+
+
+def vectors(sampled: Sampled, batch: Batch, positions: Indices | None = None) -> Features:
+    """Points as vectors: the inputs where they are some, else the model's features, else all numbers of an input."""
+    kind = kind_of_vectors(sampled, batch)
+    return features(sampled, batch) if kind == MODELS else torch.as_tensor(batch).flatten(1).to("cpu", torch.float32)
+
+
+def kind_of_vectors(sampled: Sampled, batch: Batch) -> str:
+    """Which of them, in words."""
+    array = batch if isinstance(batch, Tensor) else torch.as_tensor(batch) if isinstance(batch, np.ndarray) else None
+    if array is not None and array.ndim == 2 and array.is_floating_point():
+        return INPUTS
+    if has_features(sampled):
+        return MODELS
+    if array is None or array.ndim < 2:
+        raise ValueError(
+            f"this strategy compares points, but neither are they vectors nor has {type(sampled).__name__} features; "
+            "pass an array [points, numbers], or give the model a method features(batch)"
+        )
+    return FLATTENED
+
+
+def kinds_of_vectors(sampled: Sampled, batch: Batch, positions: Indices) -> Tensor:
+    """A reading: which of KINDS the vectors of these points are."""
+    return torch.full((len(positions),), KINDS.index(kind_of_vectors(sampled, batch)))
 
 
 def draws(sampled: Sampled, batch: Batch, positions: Indices | None = None) -> Probabilities:

@@ -37,7 +37,7 @@ class Picks:
     Fields that are not known are None. stability: share of the picks on which two halves of the draws agree. errors:
     Monte-Carlo standard error of each score. draws: posterior samples per point, on average. confidence: share of
     the picks that all draws would have picked as well, at least. covers: for each pick, the positions of points so near
-    to it that its label holds for them too.
+    to it that its label holds for them too. plan: how they were found, in words.
     """
 
     indices: Array
@@ -47,6 +47,7 @@ class Picks:
     draws: float | None = None
     confidence: float | None = None
     covers: list[Tensor] | None = None
+    plan: str | None = None
 
     def __iter__(self) -> Iterator[Array]:
         return iter((self.indices, self.scores))
@@ -81,6 +82,8 @@ class Traits:
     block: int = 1024  # points that are best evaluated together, at most
     shared: bool = True  # a draw is the same function at every point; False: it belongs to a point (masks per point)
     independent: bool = True  # draws do not depend on each other, so groups of them tell a standard error
+    features: bool = True  # its method `features`, if it has one, works
+    by_position: bool = False  # it knows points by their positions alone, not by inputs (`balent.Draws`)
     plan: str = ""  # how it is evaluated, in words
 
 
@@ -149,6 +152,15 @@ class HasMasks(Protocol):
     per_point: bool
 
 
+@runtime_checkable
+class HasAnchors(Protocol):
+    """A predictor that looks at rows of the pool beside the labelled ones; they belong to its state."""
+
+    @property
+    def anchors(self) -> Tensor | None: ...
+    def anchor(self, rows: Batch, /) -> None: ...
+
+
 # ── pools ────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -168,6 +180,13 @@ class Rereadable(Source, Protocol):
     @property
     def positions(self) -> Indices: ...  # of all its points, in order
     def at(self, positions: Indices, /) -> Batch: ...
+
+
+@runtime_checkable
+class Keyed(Protocol):
+    """A source whose points have keys, such as hashes of ids, that stay with them wherever they lie in the pool."""
+
+    def keys(self, positions: Indices, /) -> Indices: ...
 
 
 @runtime_checkable
@@ -204,6 +223,7 @@ class Pool(Protocol):
     def positions(self) -> Indices: ...  # that can be read again; none of a stream
     @property
     def labelled(self) -> "Pool | None": ...
+    def keys(self, positions: Indices, /) -> Indices: ...  # what noise is keyed by: positions, or hashes of ids
     def scan(self, sampled: Sampled, fold: Folded, /) -> Folded: ...
     def read(self, sampled: Sampled, positions: Indices, what: Reading, /) -> Tensor: ...
 
@@ -220,7 +240,8 @@ class Needs:
     again: bool = False  # a pool that can be read twice
     parts: bool = False  # draws in parts
     labelled: bool = False  # it keeps away from labelled points: they are passed on
-    jitters: bool = False  # it adds the noise of independent draws itself: shared masks are enough for it
+    separates: bool = False  # it keeps copies of a point apart itself: shared masks are enough for it
+    model: bool = True  # posterior samples; False: it works before there is a model, too
     noise: bool = False  # it draws random numbers of its own, keyed by (seed, position)
 
 

@@ -19,14 +19,15 @@ from balent.maths.error import GROUPS, jackknife
 from balent.maths.measures import MEASURES, name_of
 from balent.strategies import Race, TopK
 from balent.strategies import strategy as named
+from balent.strategies.auto import resolved, why_not
 from balent.types import Engine, HasDevice, HasFeatures, HasParts, Measure, Picks, Rereadable, Sampled, Source, Strategy
 
 
 def acquire(
-    sampled: Sampled,
+    sampled: Sampled | None,
     pool: Any,
     k: int,
-    strategy: str | Strategy = "balentacq",
+    strategy: str | Strategy = "auto",
     *,
     seed: int = 0,
     draws: str | None = None,
@@ -41,10 +42,11 @@ def acquire(
 ) -> Picks:
     """The k points of the pool to label next, best first.
 
-    sampled     posterior samples: what `sample` of a predictor returns, or `balent.Draws`
+    sampled     posterior samples: what `sample` of a predictor returns, or `balent.Draws`; None before there is a model
     pool        an array, a Dataset, a DataLoader, a dict of arrays, or a stream of batches
     k           how many points
-    strategy    a name (see `balent list`), or a strategy of your own
+    strategy    a name (see `balent list`), or a strategy of your own; "auto" is herding, or balentacq where scores of
+                all points are asked for or points cannot be compared: `picks.plan` says which
     seed        of the strategy's noise
     draws       "auto": more draws where the top k is undecided; the picks report how many it took
     with_error  add the standard error of each pick's score, and the stability of the top k
@@ -56,7 +58,9 @@ def acquire(
     engine      "local", or an engine of your own
     progress    True for a progress bar, or a function of the points done and the points in all
     """
-    sampled = sampled if device is None else _moved(sampled, device)
+    sampled = adapt.Untrained() if sampled is None else sampled if device is None else _moved(sampled, device)
+    asked = _scores_for(draws, with_error, scores)
+    why, strategy = why_not(strategy, sampled, asked), resolved(strategy, sampled, asked)
     chosen = _strategy(strategy, draws, with_error)
     source = as_source(pool)
     checks.batch_size(k, source.size)
@@ -72,6 +76,7 @@ def acquire(
         if scores is not None:
             view.beside = ScoreTable(wanted, generator.initial_seed(), write)
         picks = chosen(sampled, view, k, generator=generator)
+        picks = replace(picks, plan=f"auto: {strategy}, since {why}") if why else picks
         return _with_error(sampled, view, picks, chosen) if with_error else picks
 
 
@@ -86,6 +91,12 @@ def _known(labelled: Any) -> Rereadable:
     if not isinstance(source, Rereadable):
         raise TypeError("labelled inputs must have a length, as arrays and Datasets do; a stream has none")
     return source
+
+
+def _scores_for(draws: str | None, with_error: bool, scores: Any) -> str:
+    """What asks for a score of each point, in words."""
+    wishes = {"with_error=True": with_error, "a file of scores": scores is not None, 'draws="auto"': draws == "auto"}
+    return next((name for name, wanted in wishes.items() if wanted), "")
 
 
 def _strategy(strategy: str | Strategy, draws: str | None, with_error: bool) -> Strategy:
@@ -104,6 +115,8 @@ def _strategy(strategy: str | Strategy, draws: str | None, with_error: bool) -> 
 def _check_needs(chosen: Strategy, name: str, sampled: Sampled, source: Source) -> None:
     """Is everything there that the strategy declares to need?  Before any work is done."""
     needs, traits = adapt.needs(chosen), adapt.traits(sampled)
+    if needs.model and not adapt.trained(sampled):
+        raise ValueError(f"{name} asks a model, but there is none yet; use auto, which begins without one")
     if needs.again and not isinstance(source, Rereadable):
         raise ValueError(
             f"{name} reads points again, but a stream is read only once; "

@@ -32,7 +32,17 @@ class Draws:
     @property
     def traits(self) -> Traits:
         _, draws, classes = self.array.shape
-        return Traits(draws, max(1, BLOCK // (draws * classes)), plan="draws computed elsewhere")
+        block = max(1, BLOCK // (draws * classes))
+        features = self._features is not None
+        return Traits(draws, block, features=features, by_position=True, plan="draws computed elsewhere")
+
+    def part(self, start: int, stop: int) -> "Draws":
+        """Some of the draws; of a file, all are read and some are kept."""
+        if isinstance(self.array, Table):
+            whole, (points, _, classes) = self.array, self.array.shape
+            some = Table((points, stop - start, classes), lambda a, b: whole.window(a, b)[:, start:stop], whole.names)
+            return Draws(some, self._features, logits=self.logits)
+        return Draws(self.array[:, start:stop], self._features, logits=self.logits)
 
     def groups(self, batch: Any, positions: Indices | None, count: int) -> list[Moments]:
         """The moments of groups of draws."""

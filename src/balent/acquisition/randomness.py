@@ -17,5 +17,5 @@ def masks(asked: str, predictor: Samples, strategy: Strategy) -> str:
     needs = adapt.needs(strategy)
     if needs.shared:
         return "shared"
-    best = "per-point" if adapt.per_point(predictor) and not needs.jitters else "shared"
+    best = "per-point" if adapt.per_point(predictor) and not needs.separates else "shared"
     return best if asked == "auto" else asked

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from balent.acquisition.beside import Both
-from balent.types import Engine, Fold, Folded, Indices, Reading, Rereadable, Sampled, Source
+from balent.types import Engine, Fold, Folded, Indices, Keyed, Reading, Rereadable, Sampled, Source
 
 
 @dataclass
@@ -26,6 +26,10 @@ class View:
     def positions(self) -> Indices:
         """Of the points that can be read again: none of a stream. Never an error, since isinstance asks for it."""
         return self.source.positions if isinstance(self.source, Rereadable) else torch.empty(0, dtype=torch.int64)
+
+    def keys(self, positions: Indices) -> Indices:
+        """What noise is keyed by: the positions, unless the source has keys that move with its points."""
+        return self.source.keys(positions) if isinstance(self.source, Keyed) else positions
 
     def scan(self, sampled: Sampled, fold: Folded) -> Folded:
         """One pass of the engine over all points."""

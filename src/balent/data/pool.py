@@ -112,6 +112,11 @@ class Subset:
 
     whole: Indexed
     positions: Indices  # ascending
+    hashes: Indices | None = None  # of the ids of all points of the whole
+
+    def keys(self, positions: Indices) -> Indices:
+        """What noise is keyed by: hashes of ids, or positions where there are none."""
+        return positions if self.hashes is None else self.hashes[positions]
 
     def __len__(self) -> int:
         return len(self.positions)

@@ -60,6 +60,11 @@ class Embedded:
         return torch.cat([nearest(self[chunk], centres) for chunk in self.features.chunks()])
 
 
+def unit(h: Float[Tensor, "*axes features"]) -> Float[Tensor, "*axes features"]:
+    """Rows of length 1; a row of zeros stays one."""
+    return torch.nn.functional.normalize(h, dim=-1, eps=torch.finfo(h.dtype).tiny)
+
+
 def nearest(points: Points, centres: Points) -> Nearest:
     """The squared distance of each of few points to the nearest of any number of centres."""
     parts = (centres[i : i + CENTRES] for i in range(0, len(centres), CENTRES))

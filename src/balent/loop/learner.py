@@ -11,6 +11,7 @@ import math
 import os
 import warnings
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,15 +25,18 @@ from balent.acquisition.acquire import acquire
 from balent.data.pool import Indexed, Subset, as_source
 from balent.loop import checkpoint, fingerprint, journal
 from balent.loop import start as starts
+from balent.loop.anchors import anchor
 from balent.loop.labels import Event, Labels
 from balent.loop.seeds import seed_of
 from balent.strategies import strategy as named
+from balent.strategies.auto import AUTO, resolved
 from balent.types import HasWidth, Picks, Predictor, Sampled, Strategy
 
 FORMAT = 2  # of the journal
-PINNED = ("format", "fingerprint", "code")  # of its first line: checked apart from the settings
+PINNED = ("format", "fingerprint", "code", "resolved")  # of its first line: checked apart from the settings
 MOST = 1 << 31  # classes, where the predictor does not tell how many it knows
 
+STARTS = ("auto", "random")  # what is asked before there is a model
 NUMBERS = {math.inf: "inf", -math.inf: "-inf"}  # JSON has no infinity
 
 Positions = Sequence[int] | np.ndarray | Tensor
@@ -50,7 +54,8 @@ class Learner:
     ids         a name for each point. The directory then belongs to these ids, else to the content of the pool
     draws       posterior samples that score the pool; "auto" or "analytic" as in `acquire`
     masks       "auto": per point if predictor and strategy allow it, so that duplicates are not queried together
-    start       what is asked before a model can be trained (labels of two classes): "random", or a list of positions
+    start       what is asked before a model can be trained (labels of two classes): "random", a list of positions, or
+                "auto": points that cover the pool if the strategy is auto, else random ones
     say         is called with what a person should know; by default it is a warning
     """
 
@@ -58,14 +63,14 @@ class Learner:
         self,
         predictor: Predictor,
         pool: Any,
-        strategy: str | Strategy = "balentacq",
+        strategy: str | Strategy = "auto",
         *,
         seed: int = 0,
         directory: str | os.PathLike[str] | None = None,
         ids: Sequence[str] | None = None,
         draws: int | str = 100,
         masks: str = "auto",
-        start: Literal["random"] | Sequence[int] = "random",
+        start: Literal["auto", "random"] | Sequence[int] = "auto",
         say: Say = warnings.warn,
     ) -> None:
         found = as_source(pool)
@@ -77,9 +82,9 @@ class Learner:
         self.predictor, self.pool, self.seed, self.say = predictor, found, seed, say
         self.ids = None if ids is None else checks.ids(ids, len(found))
         self.width = predictor.width(found[torch.tensor([0])]) if isinstance(predictor, HasWidth) else None
-        self.strategy: Strategy = named(strategy) if isinstance(strategy, str) else strategy
+        self._choose(resolved(strategy, scores='draws="auto"' if draws == "auto" else ""))
         self.draws, self.masks = draws, randomness.masks(masks, predictor, self.strategy)
-        self.start = start if isinstance(start, str) else _positions(start, len(found))
+        self.start = self._start(start)
         self._fitted: dict[int, int] | None = None  # the labels of the last fit
         self._cold = False  # fits are known to start from the same weights every time
         self._sampled: tuple[tuple[int, str], Sampled] | None = None
@@ -90,6 +95,7 @@ class Learner:
         with contextlib.ExitStack() as opening:
             opening.callback(self.close)
             name = names.identity(strategy)
+            anchor(predictor, self._subset(np.arange(len(found))), seed)
             self._begin({"strategy": name, "seed": seed, "draws": draws, "masks": masks, "pool": len(found)})
             opening.pop_all()
 
@@ -188,6 +194,7 @@ class Learner:
     def _begin(self, settings: dict[str, Any]) -> None:
         given = None if isinstance(self.start, str) else self.start
         opening = {"event": "start", "format": FORMAT, **settings, "start": given or self.start}
+        opening["resolved"] = self.resolved
         if self.directory is None:
             self._events, self.labels = [opening], Labels()
             return
@@ -217,6 +224,8 @@ class Learner:
             )
         before = {name: value for name, value in self._events[0].items() if name not in PINNED}
         agree(self._journal.parent, before, {name: value for name, value in opening.items() if name not in PINNED})
+        if opening["strategy"] == AUTO:
+            self._choose(self._events[0]["resolved"])
         checkpoint.restore(self._initial, self.predictor)
         self.labels = self._added_up()
         self._check_noise()
@@ -320,20 +329,42 @@ class Learner:
         closed = self.labels.closed()
         return [] if isinstance(self.start, str) else [i for i in self.start if i not in closed]
 
+    def _choose(self, strategy: str | Strategy) -> None:
+        self.strategy: Strategy = named(strategy) if isinstance(strategy, str) else strategy
+        self.resolved = names.identity(strategy)
+
+    def _start(self, start: str | Sequence[int]) -> str | list[int]:
+        """Where the strategy asks a model, "auto" means random points."""
+        if not isinstance(start, str):
+            return _positions(start, len(self.pool))
+        checks.lookup(dict.fromkeys(STARTS), start, "start")
+        return "random" if adapt.needs(self.strategy).model else start
+
     def _first(self, left: np.ndarray, k: int) -> Picks:
-        """Points without a model: the given ones first, then at random."""
+        """Points without a model: the given ones first, then by the strategy if it needs none, else at random."""
+        if self.start == "auto":
+            return self._acquired(None, left, k)
         order = np.asarray(starts.order(len(self.pool), self.seed))
         chosen = self._waiting()[:k] or order[np.isin(order, left)][:k].tolist()
         return Picks(torch.tensor(chosen), torch.zeros(len(chosen), dtype=torch.float64))
 
     def _best(self, left: np.ndarray, k: int) -> Picks:
+        return self._acquired(self.sampled(self.masks), left, k)
+
+    def _acquired(self, sampled: Sampled | None, left: np.ndarray, k: int) -> Picks:
         seed = seed_of(self.seed, "strategy", len(self.labels.told))
         auto = "auto" if self.draws == "auto" else None
-        rest, labelled = self._subset(left), self._subset(np.array(sorted({*self.labels.told, *self.labels.pending})))
-        return acquire(self.sampled(self.masks), rest, k, self.strategy, seed=seed, draws=auto, labelled=labelled)
+        known = np.array(sorted({*self.labels.told, *self.labels.pending}), dtype=np.int64)
+        labelled = self._subset(known) if len(known) else None
+        return acquire(sampled, self._subset(left), k, self.strategy, seed=seed, draws=auto, labelled=labelled)
 
     def _subset(self, positions: np.ndarray) -> Subset:
-        return Subset(self.pool, torch.from_numpy(positions))
+        return Subset(self.pool, torch.from_numpy(positions), self._hashes)
+
+    @cached_property
+    def _hashes(self) -> Tensor | None:
+        """Of the ids: noise goes by them, so that it does not matter in which order the points come."""
+        return None if self.ids is None else fingerprint.hashes(self.ids)
 
     def _resume_fit(self) -> None:
         """After a crash of a run that starts each fit from the last one: that fit once more, from where it started."""

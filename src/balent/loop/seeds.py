@@ -2,7 +2,7 @@
 
 from balent.kernels.hashing import mixed
 
-PURPOSES = ("start", "initial weights", "training", "draws", "strategy", "evaluation", "order")
+PURPOSES = ("start", "initial weights", "training", "draws", "strategy", "evaluation", "order", "anchors")
 
 
 def seed_of(seed: int, purpose: str, when: int = 0) -> int:

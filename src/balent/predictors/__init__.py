@@ -7,12 +7,14 @@ from balent.predictors.ensemble import Ensemble
 from balent.predictors.functions import Functions
 from balent.predictors.gaussian_process import GaussianProcess
 from balent.predictors.laplace import LastLayerLaplace
+from balent.predictors.logistic import Logistic
 from balent.predictors.mc_dropout import MCDropout
 from balent.predictors.training import Training
 from balent.predictors.variational_dropout import VariationalDropout, VariationalLinear
 
 PREDICTORS: dict[str, Callable[..., Any]] = {
     "mc_dropout": MCDropout,
+    "logistic": Logistic,
     "ensemble": Ensemble,
     "laplace": LastLayerLaplace,
     "variational_dropout": VariationalDropout,
@@ -25,6 +27,7 @@ __all__ = [
     "Functions",
     "GaussianProcess",
     "LastLayerLaplace",
+    "Logistic",
     "MCDropout",
     "Training",
     "VariationalDropout",

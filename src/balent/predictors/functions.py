@@ -6,8 +6,8 @@ are those of the batch in its pool; only functions whose randomness belongs to p
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -32,7 +32,7 @@ class Functions:
 
     @property
     def traits(self) -> Traits:
-        return Traits(self.n, self.block, plan=self.plan)
+        return Traits(self.n, self.block, features=self.features_of is not None, plan=self.plan)
 
     @torch.inference_mode()
     def __call__(self, batch: Any, positions: Indices | None = None) -> Probabilities:
@@ -42,12 +42,36 @@ class Functions:
     def moments(self, batch: Any, positions: Indices | None = None) -> Moments:
         return Moments.of(self.logits(as_tensor(batch), positions), logits=True, positions=positions)
 
+    def part(self, start: int, stop: int) -> "Functions":
+        """Some of the draws; of functions that know no parts, all are computed and some are kept."""
+        logits = self.logits.part(start, stop) if isinstance(self.logits, InParts) else Slice(self.logits, start, stop)
+        return replace(self, logits=logits, n=stop - start)
+
     @torch.inference_mode()
     def features(self, batch: Any) -> Float[Tensor, "pool features"]:
         """What the last layer sees of each point."""
         if self.features_of is None:
             raise ValueError("these functions have no features; use a strategy that does not compare points")
         return self.features_of(as_tensor(batch))
+
+
+@runtime_checkable
+class InParts(Protocol):
+    """Logits whose draws are to be had in parts, without the others."""
+
+    def part(self, start: int, stop: int, /) -> Callable[[Any, Indices | None], Logits]: ...
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Some of the draws of a function that computes all."""
+
+    whole: Callable[[Any, Indices | None], Logits]
+    start: int
+    stop: int
+
+    def __call__(self, batch: Any, positions: Indices | None = None) -> Logits:
+        return self.whole(batch, positions)[:, self.start : self.stop]
 
 
 def as_tensor(batch: Any) -> Any:

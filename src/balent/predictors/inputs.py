@@ -80,6 +80,13 @@ def take(batch: Batch, rows: Any) -> Any:
     return {name: value[rows] for name, value in batch.items()} if isinstance(batch, Mapping) else batch[rows]
 
 
+def joined(one: Batch, other: Batch) -> Any:
+    """Two batches as one."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return {name: joined(value, other[name]) for name, value in one.items()}
+    return torch.cat([torch.as_tensor(one), torch.as_tensor(other)])
+
+
 def copied(value: Any) -> Any:
     """Tensors in any nest as they are now. Of a part of a tensor that part alone: deepcopy would take the whole."""
     if isinstance(value, Tensor):

@@ -37,10 +37,10 @@ from balent.simulation.thumbnails import thumbnails
 from balent.strategies import strategy as named
 from balent.types import Picks
 
-STARTS = ("balanced", "random")
+STARTS = ("balanced", "random", "auto")
 DRAWS = ("auto", "analytic")
 TRAINING = {name: name for name in ("epochs", "batch_size", "learning_rate", "weight_decay", "warm_start", "augment")}
-SETTINGS = {"gaussian_process": {"iterations": "epochs", "learning_rate": "learning_rate"}}  # others take TRAINING
+SETTINGS: dict[str, dict[str, str]] = {"logistic": {}, "gaussian_process": {"iterations": "epochs", "learning_rate": "learning_rate"}}  # others take TRAINING
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def run(
 def learner(spec: Experiment, data: Data, directory: Path | None = None, say: Say = warnings.warn) -> Learner:
     """The Learner that an experiment drives."""
     k = min(spec.start, len(data.y_train))
-    at_random = spec.start_set == "random"
+    given = spec.start_set == "balanced"
     return Learner(
         predictor(spec, data),
         data.x_train,
@@ -135,7 +135,7 @@ def learner(spec: Experiment, data: Data, directory: Path | None = None, say: Sa
         directory=directory,
         draws=spec.draws,
         masks=spec.masks,
-        start="random" if at_random else balanced(data.y_train.tolist(), k, spec.seed),
+        start=balanced(data.y_train.tolist(), k, spec.seed) if given else spec.start_set,
         say=say,
     )
 
@@ -266,6 +266,7 @@ class Rounds:
             "torch": str(torch.__version__),
             "experiment": self.spec.name,
             "strategy": self.spec.strategy,
+            "resolved": self.learner.resolved,
             "seed": self.spec.seed,
             "round": r,
             "labels": len(self.learner.told),

@@ -14,6 +14,7 @@ from balent.strategies.batch_bald import BatchBALD
 from balent.strategies.core_mse import CoreLog, CoreMSE
 from balent.strategies.core_set import CoreSet
 from balent.strategies.diverse import Diverse
+from balent.strategies.herding import Herding
 from balent.strategies.jitter import Jitter
 from balent.strategies.power import Power
 from balent.strategies.race import Race
@@ -30,6 +31,7 @@ __all__ = [
     "CoreMSE",
     "CoreSet",
     "Diverse",
+    "Herding",
     "Jitter",
     "Power",
     "Race",
@@ -47,15 +49,18 @@ STRATEGIES: dict[str, Strategy] = {
     "batch_bald": BatchBALD(),
     "core_mse": CoreMSE(),
     "core_log": CoreLog(),
+    "herding": Herding(),
+    "auto": Herding(),
 }
-PREFIXES = {"power": Power, "jitter": Jitter, "diverse": Diverse}
+PREFIXES = {"power": Power, "jitter": Jitter, "diverse": Diverse, "herding": Herding}
 
 
 NO_SETTINGS = ("measure", "stable")  # fields of strategies that a name cannot set
 
 
 def strategy(name: str) -> Strategy:
-    """The strategy of that name: one of STRATEGIES, or `power:<measure>`, `jitter:<measure>`, `diverse:<measure>`.
+    """The strategy of that name: one of STRATEGIES, or `power:<measure>`, `jitter:<measure>`, `diverse:<measure>`,
+    `herding:<measure>`.
 
     Settings stand in brackets, those of the strategy and those of its measure: `balentacq(precision=2)`,
     `power:bald(beta=8)`, `core_mse(reference=1000)`.

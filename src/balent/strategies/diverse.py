@@ -10,16 +10,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from jaxtyping import Bool
-from torch import Generator, Tensor
+from torch import Generator
 
-from balent.geometry.distances import Points, squared
+from balent.geometry.covers import covered
 from balent.geometry.embedded import of_labelled
 from balent.geometry.facility_location import STORED, Facilities
-from balent.geometry.rows import CHUNK
 from balent.strategies.shortlist import shortlist
 from balent.strategies.top_k import ByMeasure
-from balent.types import Indices, Measure, Needs, Picks, Pool, Sampled
+from balent.types import Measure, Needs, Picks, Pool, Sampled
 
 
 @dataclass(frozen=True)
@@ -52,21 +50,3 @@ class Diverse:
         new = torch.tensor(facilities.scores)[order] > 0  # no copies of what is picked or labelled
         covers = [found.positions[near] for near in covered(found.points, rows, new, self.near)]
         return Picks(found.positions[rows], found.scores[rows], covers=covers)
-
-
-def covered(points: Points, picks: Indices, new: Bool[Tensor, " chosen"], near: float) -> list[Tensor]:
-    """For each new pick, the points that are no picks, nearer to it than to any other, and near."""
-    reach, chosen = near**2 * typical(points), new.nonzero().flatten()
-    owner = torch.full((len(points),), -1)
-    if len(chosen):
-        parts = [squared(points[i : i + CHUNK], points[picks[chosen]]).min(1) for i in range(0, len(points), CHUNK)]
-        distance, nearest = (torch.cat(column) for column in zip(*parts, strict=True))
-        owner = torch.where(distance <= reach, chosen[nearest], owner)
-    owner[picks] = -1
-    return [(owner == i).nonzero().flatten() for i in range(len(picks))]
-
-
-def typical(points: Points) -> float:
-    """The mean squared distance of two points: twice that to their mean."""
-    h = points.features.double()
-    return float(2 * (h - h.mean(0)).square().sum(1).mean())

@@ -24,7 +24,7 @@ class Jitter:
     """The k points of the largest scores, each score with Monte-Carlo noise of its own."""
 
     measure: Measure
-    needs: ClassVar[Needs] = Needs(noise=True, jitters=True)
+    needs: ClassVar[Needs] = Needs(noise=True, separates=True)
 
     def __call__(self, sampled: Sampled, pool: Pool, k: int, *, generator: Generator) -> Picks:
         return pool.scan(sampled, Top(Jittered(self.measure, generator.initial_seed()), k)).best.picks()

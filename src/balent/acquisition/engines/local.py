@@ -73,7 +73,8 @@ def sizes(sampled: Sampled, source: Rereadable) -> tuple[int, int]:
     few = source.positions[:2]
     batch = source.at(few)
     values = batch.values() if isinstance(batch, Mapping) else [batch]
-    return tried(sampled, batch, few), sum(int(np.prod(np.shape(value)[1:])) for value in values)
+    classes = tried(sampled, batch, few) if adapt.trained(sampled) else 1
+    return classes, sum(int(np.prod(np.shape(value)[1:])) for value in values)
 
 
 def tried(sampled: Sampled, batch: Batch, few: Indices) -> int:

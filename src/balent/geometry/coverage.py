@@ -1,0 +1,82 @@
+"""Greedy coverage: the points whose neighbourhoods together hold as much weight as possible.
+
+    k(r, s) = exp(−|h_r − h_s|² / s²)        c_r = max k(r, l) over the points l that are labelled or picked
+    next    = argmax_s Σ_r w_r [k(r, s) − c_r]₊
+
+Facility location: gains only shrink as points are picked. So a gain from earlier is a bound, and a candidate whose gain
+is up to date and beats all bounds is the best of all (lazy greedy: Minoux, 1978). A copy of a picked point gains 0.
+"""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from balent.geometry.distances import Points, nearest, squared
+from balent.geometry.rows import CHUNK
+
+STORED = 1 << 30  # bytes of kernel values between candidates and references; of more they are computed again
+RENEWED = 64  # gains that are brought up to date together
+WITNESSES = 2000  # references that the radius is measured at
+
+Kernel = Float[Tensor, "some references"]
+
+
+def nearest_random(references: Points, count: int) -> float:
+    """The mean squared distance of a random point to the nearest of `count` others; 1 where there is no other."""
+    some, among = references[:WITNESSES], references[:count]
+    apart = squared(some, among).fill_diagonal_(torch.inf)
+    return float(apart.amin(1).double().mean()) if len(among) > 1 else 1.0
+
+
+class Coverage:
+    """References with weights, and how well each is covered so far."""
+
+    def __init__(self, references: Points, weights: Float[Tensor, " references"], scale: float) -> None:
+        self.references, self.weights, self.scale = references, weights.float(), scale
+        self.covered = torch.zeros(len(references))
+
+    def begin(self, known: Points) -> None:
+        """Points that cover from the beginning."""
+        parts = [nearest(self.references[i : i + CHUNK], known) for i in range(0, len(self.references), CHUNK)]
+        self.covered = torch.cat(parts).div(-self.scale).exp().float()
+
+    def greedy(self, candidates: Points, k: int) -> tuple[list[int], list[float]]:
+        """k candidates, each the one of the largest gain given those before it, the first of them; and their gains."""
+        kernels = Kernels(self, candidates)
+        gains = torch.cat([self._gains(kernels[at]) for at in torch.arange(len(candidates)).split(CHUNK)])
+        current = torch.zeros(len(candidates), dtype=torch.int64)  # picks that each gain knows of
+        chosen: list[int] = []
+        scores: list[float] = []
+        while len(chosen) < k:
+            best = int(gains.argmax())
+            if int(current[best]) < len(chosen) and gains[best] > 0:
+                at = gains.topk(min(RENEWED, len(gains))).indices
+                gains[at] = torch.minimum(gains[at], self._gains(kernels[at]))
+                current[at] = len(chosen)
+                continue
+            chosen.append(best)
+            scores.append(float(gains[best]))
+            gains[best] = -1  # never again
+            self.covered = torch.maximum(self.covered, kernels[torch.tensor([best])][0])
+        return chosen, scores
+
+    def kernel(self, some: Points) -> Kernel:
+        """k of some points and all references."""
+        return squared(some, self.references).div_(-self.scale).exp_().float()
+
+    def _gains(self, kernel: Kernel) -> Float[Tensor, " some"]:
+        """What each point would add, in float64: rows are summed alike however many there are."""
+        return (kernel - self.covered).clamp_min_(0).mul_(self.weights).sum(1, dtype=torch.float64)
+
+
+class Kernels:
+    """Rows of kernel values by candidate: kept where they fit in memory, else computed when they are asked for."""
+
+    def __init__(self, coverage: Coverage, candidates: Points) -> None:
+        self.coverage, self.candidates = coverage, candidates
+        rows = range(0, len(candidates), CHUNK)
+        fits = len(candidates) * len(coverage.references) * 4 <= STORED
+        self.kept = torch.cat([coverage.kernel(candidates[i : i + CHUNK]) for i in rows]) if fits else None
+
+    def __getitem__(self, at: Tensor) -> Kernel:
+        return self.coverage.kernel(self.candidates[at]) if self.kept is None else self.kept[at]

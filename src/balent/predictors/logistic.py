@@ -1,0 +1,225 @@
+"""Logistic regression on features, for few labels: Bayesian by the bootstrap. Start here if you have features.
+
+    W = argmin  Σ_i v_i · cross-entropy(y_i, W x_i) + ½ τ |W|²        without bias, rows x_i of length 1
+
+v = 1 gives the one best W. A draw has v_i ~ Exp(1), independent for each label and draw (Bayesian bootstrap: Rubin,
+1981; Newton & Raftery, 1994). Every second draw sees the points moved towards their neighbours (neighbours.py), so
+that where the two views differ the draws differ as well. W lies in the span of the labelled rows, and is found there.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Generator, Tensor
+from torch.nn.functional import one_hot
+
+from balent.geometry.distances import unit
+from balent.maths import noise
+from balent.maths.lbfgs import minimise
+from balent.predictors.asked import shared_draws
+from balent.predictors.functions import Functions, as_tensor
+from balent.predictors.inputs import as_pairs
+from balent.predictors.neighbours import ANCHORS, Neighbours
+from balent.predictors.training import check_labels, check_sizes
+from balent.types import Batch, Features, Indices
+
+PRECISION = 0.03  # τ of the prior
+TOGETHER = 10  # bootstraps of one view that are solved together
+EXACT, NEAR = 1e-6, 1e-2  # lengths of the gradient, per square root of a label: of the best W, of a draw
+BLOCK = 1024
+
+Weights = Float[Tensor, "draws classes features"]
+
+
+@dataclass(frozen=True)
+class Regression:
+    """Labelled unit rows, in coordinates of their span."""
+
+    x: Float[Tensor, "labels span"]
+    basis: Float[Tensor, "features span"]
+    hot: Float[Tensor, "labels classes"]
+    precision: float
+
+    @classmethod
+    def of(cls, x: Features, y: Int[Tensor, " labels"], classes: int, precision: float) -> "Regression":
+        basis, coordinates = torch.linalg.qr(x.double().T)
+        return cls(coordinates.T, basis, one_hot(y, classes).double(), precision)
+
+    def best(self) -> Float[Tensor, "1 n"]:
+        """W of v = 1."""
+        v = self.hot.new_ones(1, len(self.x))
+        start = self.x.new_zeros(1, self.hot.shape[1] * self.x.shape[1])
+        return minimise(Objective(self.x, self.hot, v, self.precision), start, EXACT * len(self.x) ** 0.5)
+
+    def draws(self, v: Float[Tensor, "draws labels"], start: Float[Tensor, "1 n"]) -> Weights:
+        """W of each row of v, from the best one on."""
+        objective = Objective(self.x.float(), self.hot.float(), v.float(), self.precision)
+        found = minimise(objective, start.float().expand(len(v), -1), NEAR * len(self.x) ** 0.5)
+        return self.weights(found)
+
+    def weights(self, found: Float[Tensor, "draws n"]) -> Weights:
+        """Back from coordinates to features."""
+        return found.unflatten(1, (self.hot.shape[1], -1)) @ self.basis.T.to(found)
+
+
+@dataclass(frozen=True)
+class Objective:
+    """Σ_i v_i · cross-entropy(y_i, W x_i) + ½ τ |W|² of several v, with its gradient."""
+
+    x: Float[Tensor, "labels span"]
+    hot: Float[Tensor, "labels classes"]
+    v: Float[Tensor, "problems labels"]
+    precision: float
+
+    def __call__(self, w: Float[Tensor, "problems n"]) -> tuple[Tensor, Tensor]:
+        by_class = w.unflatten(1, (self.hot.shape[1], -1))
+        log_p = (self.x @ by_class.transpose(1, 2)).log_softmax(-1)  # problems, labels, classes
+        loss = -((log_p * self.hot).sum(-1) * self.v).sum(1) + self.precision / 2 * w.square().sum(1)
+        wrong = log_p.exp_().sub_(self.hot).mul_(self.v[:, :, None])
+        return loss, (wrong.transpose(1, 2) @ self.x).flatten(1) + self.precision * w
+
+
+@dataclass
+class Fitted:
+    """One view of the labelled points, and the best W there: what draws begin with."""
+
+    regression: Regression
+    start: Float[Tensor, "1 n"] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.start = self.regression.best()
+
+    def draws(self, seed: int, numbers: list[int]) -> Weights:
+        """The draws of these numbers. A draw is a function of the seed, its number and the labels."""
+        at = torch.arange(len(self.regression.x))
+        return self.regression.draws(torch.stack([noise.exponential(seed, at, j) for j in numbers]), self.start)
+
+
+class Logistic:
+    """Logistic regression on vectors: features of a backbone, columns of a table.
+
+    classes     how many there are; a class without a label yet is allowed
+    anchors     rows of the pool, for the view of neighbours; None: all draws see the points as they are. A Learner and
+                `balent run` give 10,000 rows of their pool
+    precision   τ of the prior
+    """
+
+    def __init__(self, classes: int, anchors: Any = None, *, precision: float = PRECISION) -> None:
+        if isinstance(classes, bool) or not isinstance(classes, int) or classes < 2:
+            raise ValueError(f"classes must be a whole number of 2 or more, but is {classes!r}")
+        if not precision > 0:
+            raise ValueError(f"precision must be positive, but is {precision}")
+        self.classes, self.precision = classes, precision
+        self.neighbours: Neighbours | None = None
+        self.views: list[Fitted] = []
+        if anchors is not None:
+            self.anchor(anchors)
+
+    @property
+    def anchors(self) -> Features | None:
+        """The rows that neighbours are looked for among, of length 1."""
+        return None if self.neighbours is None else self.neighbours.anchors
+
+    def anchor(self, rows: Any) -> None:
+        """Look for neighbours among these rows from now on: `ANCHORS` of them at most, the first ones."""
+        self.neighbours = Neighbours(vectors(rows)[:ANCHORS])
+        self.views = []
+
+    @torch.inference_mode()
+    def fit(self, labelled: Any, *, generator: Generator) -> None:
+        """The best W of each view. Nothing here is random."""
+        x, y = as_pairs(labelled)
+        check_sizes(x, y)
+        check_labels(y, self.classes)
+        rows = unit(vectors(x))
+        seen = [rows] if self.neighbours is None else [rows, self.neighbours(rows)]
+        self.views = [Fitted(Regression.of(view, y, self.classes, self.precision)) for view in seen]
+
+    def sample(self, n: int, *, seed: int, masks: str = "shared") -> Functions:
+        """n draws. They are computed when they are needed: those of `part(0, 20)` cost a fifth of 100."""
+        shared_draws(n, masks, "a draw of Logistic is one W for all points")
+        if not self.views:
+            raise ValueError("Logistic has learnt nothing yet; call fit(labelled, generator=…) first")
+        drawn = Drawn(self.views, seed)
+        plan = "one product for all draws" + ("" if self.neighbours is None else ", half of them on neighbours' means")
+        return Functions(Logits(drawn, self.neighbours, 0, n), n, plan, unit_rows, BLOCK)
+
+    def state(self) -> dict[str, Tensor]:
+        """What the next fit starts from: the anchors. W is found anew by each fit."""
+        return {} if self.anchors is None else {"anchors": self.anchors}
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Put back anchors that `state` gave."""
+        if "anchors" in state:
+            self.anchor(state["anchors"])
+
+    def width(self, batch: Batch) -> int:
+        """How many classes there are."""
+        return self.classes
+
+
+class Drawn:
+    """The draws of one seed, in groups that are solved when the first of them is needed."""
+
+    def __init__(self, views: list[Fitted], seed: int) -> None:
+        self.views, self.seed = views, seed
+        self._groups: dict[int, list[Weights]] = {}
+
+    def __call__(self, start: int, stop: int) -> list[Weights]:
+        """W of the draws start..stop, for each view: draw j belongs to view j modulo their number."""
+        size, views = TOGETHER * len(self.views), len(self.views)
+        numbers = range(start, stop)
+        groups = {j // size: self._group(j // size) for j in numbers}
+        of = [[groups[j // size][view][j % size // views] for j in numbers if j % views == view] for view in range(views)]
+        return [torch.stack(some) if some else torch.empty(0) for some in of]
+
+    def _group(self, g: int) -> list[Weights]:
+        if g not in self._groups:
+            first, views = g * TOGETHER * len(self.views), len(self.views)
+            numbers = [[first + i * views + view for i in range(TOGETHER)] for view in range(views)]
+            self._groups[g] = [v.draws(self.seed, some) for v, some in zip(self.views, numbers, strict=True)]
+        return self._groups[g]
+
+
+@dataclass(frozen=True)
+class Logits:
+    """The logits of the draws start..stop: one product for each view."""
+
+    drawn: Drawn
+    neighbours: Neighbours | None
+    start: int
+    stop: int
+
+    def __call__(self, batch: Batch, positions: Indices | None = None) -> Float[Tensor, "pool draws classes"]:
+        x = unit_rows(batch)
+        seen = [x] if self.neighbours is None else [x, self.neighbours(x)]
+        weights = self.drawn(self.start, self.stop)
+        classes = max(w.shape[-2] for w in weights if len(w))
+        out = x.new_empty(len(x), self.stop - self.start, classes)
+        for view, (rows, w) in enumerate(zip(seen, weights, strict=True)):
+            if len(w):
+                first = (view - self.start) % len(seen)
+                out[:, first :: len(seen)] = (rows @ w.flatten(0, 1).T).unflatten(1, w.shape[:2])
+        return out
+
+    def part(self, start: int, stop: int) -> "Logits":
+        return Logits(self.drawn, self.neighbours, self.start + start, self.start + stop)
+
+
+def vectors(x: Any) -> Features:
+    """Points as rows of numbers, of any size; whatever axes they had become one."""
+    rows = as_tensor(x)
+    if not isinstance(rows, Tensor):
+        raise TypeError(f"Logistic takes vectors, one row of numbers per point, but got {type(x).__name__}")
+    rows = rows.flatten(1).float() if rows.ndim > 1 else rows.float()[:, None]
+    if not rows.isfinite().all():
+        at = int((~rows.isfinite()).any(1).nonzero()[0])
+        raise ValueError(f"features must be finite numbers, but row {at} has NaN or infinity")
+    return rows
+
+
+def unit_rows(batch: Any) -> Features:
+    """x̂: what Logistic sees of each point."""
+    return unit(vectors(batch))

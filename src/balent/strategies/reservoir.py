@@ -1,0 +1,70 @@
+"""Random points of a stream, kept as they pass: the same points as of an array, in one pass."""
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from balent.maths import noise
+from balent.predictors.inputs import joined, take
+from balent.types import Batch, Indices, Pool, Reading, Sampled
+
+TOGETHER = 256  # points that are read together
+
+
+@dataclass
+class Reservoir:
+    """A fold: for each purpose the points of the smallest random numbers, with their inputs."""
+
+    seed: int
+    sizes: dict[int, int]  # points by purpose
+    positions: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.int64))
+    batch: Batch = None
+    seen: int = 0
+
+    def add(self, sampled: Sampled, batch: Batch, positions: Indices) -> None:
+        together = batch if self.batch is None else joined(self.batch, batch)
+        self._keep(together, torch.cat([self.positions, positions]))
+        self.seen += len(positions)
+
+    def merge(self, other: "Reservoir") -> "Reservoir":
+        if other.batch is not None:
+            together = other.batch if self.batch is None else joined(self.batch, other.batch)
+            self._keep(together, torch.cat([self.positions, other.positions]))
+        self.seen += other.seen
+        return self
+
+    def _keep(self, batch: Batch, positions: Indices) -> None:
+        kept = torch.cat([smallest(self.seed, positions, purpose, n) for purpose, n in self.sizes.items()]).unique()
+        self.batch, self.positions = take(batch, kept), positions[kept]
+
+
+@dataclass
+class Held:
+    """The points of a reservoir as a pool: they are read from memory."""
+
+    reservoir: Reservoir
+    labelled: Pool | None
+
+    @property
+    def size(self) -> int:
+        return len(self.positions)
+
+    @property
+    def positions(self) -> Indices:
+        return self.reservoir.positions
+
+    def keys(self, positions: Indices) -> Indices:
+        return positions
+
+    def read(self, sampled: Sampled, positions: Indices, what: Reading) -> Tensor:
+        order = self.positions.argsort()
+        rows = order[torch.searchsorted(self.positions[order], positions)]
+        parts = zip(rows.split(TOGETHER), positions.split(TOGETHER), strict=True)
+        return torch.cat([what(sampled, take(self.reservoir.batch, at), some) for at, some in parts])
+
+
+def smallest(seed: int, keys: Indices, purpose: int, n: int) -> Indices:
+    """Where the n smallest random numbers of these keys are, smallest first: n points at random, in random order."""
+    drawn = noise.uniform(seed, keys, purpose)
+    return drawn.topk(min(n, len(drawn)), largest=False, sorted=True).indices
