@@ -4,8 +4,6 @@ Everything here takes an object that may be a user's own and gives an answer tha
 nobody else probes for attributes.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 import torch
 from torch import Tensor
@@ -34,11 +32,10 @@ from balent.types import (
 KINDS = INPUTS, MODELS, FLATTENED = "the inputs", "the model's features", "the numbers of each input"
 
 
-@dataclass(frozen=True)
 class Untrained:
     """In place of posterior samples where there is no model yet: it answers nothing."""
 
-    traits: Traits = Traits(plan="no model yet")
+    traits = Traits(plan="no model yet")
 
     def __call__(self, batch: Batch, positions: Indices | None = None) -> Probabilities:
         raise ValueError("there is no model yet: label points of two classes first, chosen by auto or at random")

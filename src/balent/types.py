@@ -82,9 +82,9 @@ class Traits:
     block: int = 1024  # points that are best evaluated together, at most
     shared: bool = True  # a draw is the same function at every point; False: it belongs to a point (masks per point)
     independent: bool = True  # draws do not depend on each other, so groups of them tell a standard error
+    plan: str = ""  # how it is evaluated, in words
     features: bool = True  # its method `features`, if it has one, works
     by_position: bool = False  # it knows points by their positions alone, not by inputs (`balent.Draws`)
-    plan: str = ""  # how it is evaluated, in words
 
 
 @runtime_checkable

@@ -11,11 +11,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from balent.geometry.distances import Points, nearest, squared
+from balent.geometry.distances import Points, squared
 from balent.geometry.rows import CHUNK
 
 STORED = 1 << 30  # bytes of kernel values between candidates and references; of more they are computed again
 RENEWED = 64  # gains that are brought up to date together
+COPY = 1e-6  # of k: what differs by less is the same point, but for rounding
 WITNESSES = 2000  # references that the radius is measured at
 
 Kernel = Float[Tensor, "some references"]
@@ -37,8 +38,8 @@ class Coverage:
 
     def begin(self, known: Points) -> None:
         """Points that cover from the beginning."""
-        parts = [nearest(self.references[i : i + CHUNK], known) for i in range(0, len(self.references), CHUNK)]
-        self.covered = torch.cat(parts).div(-self.scale).exp().float()
+        for i in range(0, len(known), CHUNK):
+            self.covered = torch.maximum(self.covered, self.kernel(known[i : i + CHUNK]).amax(0))
 
     def greedy(self, candidates: Points, k: int) -> tuple[list[int], list[float]]:
         """k candidates, each the one of the largest gain given those before it, the first of them; and their gains."""
@@ -66,7 +67,7 @@ class Coverage:
 
     def _gains(self, kernel: Kernel) -> Float[Tensor, " some"]:
         """What each point would add, in float64: rows are summed alike however many there are."""
-        return (kernel - self.covered).clamp_min_(0).mul_(self.weights).sum(1, dtype=torch.float64)
+        return (kernel - (self.covered + COPY)).clamp_min_(0).mul_(self.weights).sum(1, dtype=torch.float64)
 
 
 class Kernels:

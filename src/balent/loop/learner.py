@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -70,7 +70,7 @@ class Learner:
         ids: Sequence[str] | None = None,
         draws: int | str = 100,
         masks: str = "auto",
-        start: Literal["auto", "random"] | Sequence[int] = "auto",
+        start: str | Sequence[int] = "auto",
         say: Say = warnings.warn,
     ) -> None:
         found = as_source(pool)

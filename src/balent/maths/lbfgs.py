@@ -22,10 +22,11 @@ Objective = Callable[[Points], tuple[Values, Points]]  # values and gradients
 
 
 def minimise(objective: Objective, start: Points, tolerance: float, steps: int = STEPS) -> Points:
-    """The minima: each gradient is shorter than the tolerance, or no step lowers the value in this precision."""
+    """The minima: each gradient is `tolerance` times what it was at the start, or no step lowers the value any more."""
     w, curvature = start, Curvature()
     value, gradient = objective(w)
-    active = gradient.norm(dim=1) > tolerance
+    small = tolerance * gradient.norm(dim=1)
+    active = gradient.norm(dim=1) > small
     for _ in range(steps):
         if not active.any():
             break
@@ -33,7 +34,7 @@ def minimise(objective: Objective, start: Points, tolerance: float, steps: int =
         step, moved = searched(objective, w, value, gradient, direction)
         curvature.add(step, moved[1] - gradient)
         w, (value, gradient) = w + step, moved
-        active = active & (gradient.norm(dim=1) > tolerance) & (step != 0).any(1)
+        active = active & (gradient.norm(dim=1) > small) & (step != 0).any(1)
     return w
 
 

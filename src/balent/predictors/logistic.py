@@ -27,7 +27,7 @@ from balent.types import Batch, Features, Indices
 
 PRECISION = 0.03  # τ of the prior
 TOGETHER = 10  # bootstraps of one view that are solved together
-EXACT, NEAR = 1e-6, 1e-2  # lengths of the gradient, per square root of a label: of the best W, of a draw
+EXACT, NEAR = 1e-6, 0.03  # how much of the gradient is left: of the best W, of a draw
 BLOCK = 1024
 
 Weights = Float[Tensor, "draws classes features"]
@@ -51,12 +51,12 @@ class Regression:
         """W of v = 1."""
         v = self.hot.new_ones(1, len(self.x))
         start = self.x.new_zeros(1, self.hot.shape[1] * self.x.shape[1])
-        return minimise(Objective(self.x, self.hot, v, self.precision), start, EXACT * len(self.x) ** 0.5)
+        return minimise(Objective(self.x, self.hot, v, self.precision), start, EXACT)
 
     def draws(self, v: Float[Tensor, "draws labels"], start: Float[Tensor, "1 n"]) -> Weights:
         """W of each row of v, from the best one on."""
         objective = Objective(self.x.float(), self.hot.float(), v.float(), self.precision)
-        found = minimise(objective, start.float().expand(len(v), -1), NEAR * len(self.x) ** 0.5)
+        found = minimise(objective, start.float().repeat(len(v), 1), NEAR)
         return self.weights(found)
 
     def weights(self, found: Float[Tensor, "draws n"]) -> Weights:
@@ -74,11 +74,12 @@ class Objective:
     precision: float
 
     def __call__(self, w: Float[Tensor, "problems n"]) -> tuple[Tensor, Tensor]:
-        by_class = w.unflatten(1, (self.hot.shape[1], -1))
-        log_p = (self.x @ by_class.transpose(1, 2)).log_softmax(-1)  # problems, labels, classes
-        loss = -((log_p * self.hot).sum(-1) * self.v).sum(1) + self.precision / 2 * w.square().sum(1)
-        wrong = log_p.exp_().sub_(self.hot).mul_(self.v[:, :, None])
-        return loss, (wrong.transpose(1, 2) @ self.x).flatten(1) + self.precision * w
+        problems, span = len(w), self.x.shape[1]
+        log_p = (self.x @ w.view(-1, span).T).unflatten(1, (problems, -1)).log_softmax(-1)  # labels, problems, classes
+        true = torch.einsum("lpc,lc->pl", log_p, self.hot)
+        wrong = log_p.exp_().sub_(self.hot[:, None]).mul_(self.v.T[:, :, None])
+        gradient = (wrong.flatten(1).T @ self.x).view(problems, -1)
+        return self.precision / 2 * w.square().sum(1) - (true * self.v).sum(1), gradient + self.precision * w
 
 
 @dataclass
@@ -124,7 +125,7 @@ class Logistic:
 
     def anchor(self, rows: Any) -> None:
         """Look for neighbours among these rows from now on: `ANCHORS` of them at most, the first ones."""
-        self.neighbours = Neighbours(vectors(rows)[:ANCHORS])
+        self.neighbours = Neighbours(unit(vectors(rows)[:ANCHORS]))
         self.views = []
 
     @torch.inference_mode()
@@ -153,7 +154,7 @@ class Logistic:
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Put back anchors that `state` gave."""
         if "anchors" in state:
-            self.anchor(state["anchors"])
+            self.neighbours, self.views = Neighbours(state["anchors"]), []
 
     def width(self, batch: Batch) -> int:
         """How many classes there are."""
@@ -165,21 +166,21 @@ class Drawn:
 
     def __init__(self, views: list[Fitted], seed: int) -> None:
         self.views, self.seed = views, seed
-        self._groups: dict[int, list[Weights]] = {}
+        self._groups: dict[int, Weights] = {}
 
-    def __call__(self, start: int, stop: int) -> list[Weights]:
-        """W of the draws start..stop, for each view: draw j belongs to view j modulo their number."""
-        size, views = TOGETHER * len(self.views), len(self.views)
-        numbers = range(start, stop)
-        groups = {j // size: self._group(j // size) for j in numbers}
-        of = [[groups[j // size][view][j % size // views] for j in numbers if j % views == view] for view in range(views)]
-        return [torch.stack(some) if some else torch.empty(0) for some in of]
+    def __call__(self, start: int, stop: int) -> Weights:
+        """W of the draws start..stop. Draw j belongs to view j modulo their number."""
+        size = TOGETHER * len(self.views)
+        first = start // size
+        some = torch.cat([self._group(g) for g in range(first, (stop - 1) // size + 1)])
+        return some[start - first * size : stop - first * size]
 
-    def _group(self, g: int) -> list[Weights]:
+    def _group(self, g: int) -> Weights:
         if g not in self._groups:
             first, views = g * TOGETHER * len(self.views), len(self.views)
             numbers = [[first + i * views + view for i in range(TOGETHER)] for view in range(views)]
-            self._groups[g] = [v.draws(self.seed, some) for v, some in zip(self.views, numbers, strict=True)]
+            solved = [v.draws(self.seed, some) for v, some in zip(self.views, numbers, strict=True)]
+            self._groups[g] = torch.stack(solved, 1).flatten(0, 1)
         return self._groups[g]
 
 
@@ -196,12 +197,10 @@ class Logits:
         x = unit_rows(batch)
         seen = [x] if self.neighbours is None else [x, self.neighbours(x)]
         weights = self.drawn(self.start, self.stop)
-        classes = max(w.shape[-2] for w in weights if len(w))
-        out = x.new_empty(len(x), self.stop - self.start, classes)
-        for view, (rows, w) in enumerate(zip(seen, weights, strict=True)):
-            if len(w):
-                first = (view - self.start) % len(seen)
-                out[:, first :: len(seen)] = (rows @ w.flatten(0, 1).T).unflatten(1, w.shape[:2])
+        out = x.new_empty(len(x), *weights.shape[:2])
+        for view, rows in enumerate(seen):
+            mine = slice((view - self.start) % len(seen), None, len(seen))
+            out[:, mine] = (rows @ weights[mine].flatten(0, 1).T).unflatten(1, (-1, weights.shape[1]))
         return out
 
     def part(self, start: int, stop: int) -> "Logits":

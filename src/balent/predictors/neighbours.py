@@ -7,12 +7,13 @@ the pool, at most `ANCHORS` of them, so the view of a point costs the same whate
 """
 
 import torch
+from jaxtyping import Int
 from torch import Tensor
 
 from balent.geometry.distances import unit
 from balent.geometry.rows import Rows
 from balent.kernels.hashing import mixed
-from balent.types import Features, Indices
+from balent.types import Features
 
 ANCHORS = 10_000
 NEAREST = 15
@@ -22,17 +23,20 @@ MEMORY = 1 << 29  # bytes of views that are remembered
 
 
 class Neighbours:
-    """x̃ of unit rows x̂. Views are remembered, by the rows themselves: a pool is looked through once, not every round."""
+    """x̃ of unit rows x̂, from anchors that are unit rows.
+
+    Views are remembered, by the rows themselves: a pool is looked through once, not every round.
+    """
 
     def __init__(self, anchors: Features, memory: int = MEMORY) -> None:
-        self.anchors, self.memory = unit(anchors), memory
+        self.anchors, self.memory = anchors, memory
         self._forget()
 
     @torch.inference_mode()
     def __call__(self, x: Features) -> Features:
         keys = hashes(x).tolist()
         views, new = self._remembered(x, torch.tensor([self._at.get(key, -1) for key in keys]))
-        for part in new.split(BLOCK):
+        for part in new.split(BLOCK) if len(new) else ():
             views[part] = self._view(x[part])
         self._remember([keys[i] for i in new.tolist()], x[new], views[new])
         return views
@@ -42,7 +46,7 @@ class Neighbours:
         weights = cosines.clamp(min=0) ** POWER
         return unit(x + unit((weights[:, None] @ self.anchors[nearest])[:, 0]))
 
-    def _remembered(self, x: Features, at: Indices) -> tuple[Features, Indices]:
+    def _remembered(self, x: Features, at: Int[Tensor, " pool"]) -> tuple[Features, Int[Tensor, " new"]]:
         """Views that are known, and which are not. Rows are compared: a key alone is no proof."""
         views, new = torch.empty_like(x), at < 0
         old = (~new).nonzero().flatten()

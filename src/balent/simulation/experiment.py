@@ -40,7 +40,10 @@ from balent.types import Picks
 STARTS = ("balanced", "random", "auto")
 DRAWS = ("auto", "analytic")
 TRAINING = {name: name for name in ("epochs", "batch_size", "learning_rate", "weight_decay", "warm_start", "augment")}
-SETTINGS: dict[str, dict[str, str]] = {"logistic": {}, "gaussian_process": {"iterations": "epochs", "learning_rate": "learning_rate"}}  # others take TRAINING
+SETTINGS: dict[str, dict[str, str]] = {
+    "logistic": {},
+    "gaussian_process": {"iterations": "epochs", "learning_rate": "learning_rate"},
+}  # others take TRAINING
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,7 @@ class Experiment:
     masks: str = "auto"  # per point where predictor and strategy allow it
     evaluation_draws: int = 100  # functions that predict the test set
     start: int = 20  # labels to begin with
-    start_set: str = "balanced"
+    start_set: str = "balanced"  # at random, as many of each class; "random"; "auto": as the strategy begins by itself
     per_round: int = 10  # K of the paper
     total: int = 200  # K^tot: labels at the end
     evaluate_every: int = 1  # rounds; the first and the last are always evaluated

@@ -6,8 +6,8 @@ candidate that adds most to the covered weight (geometry/coverage.py). Few label
 leads. Many labels: the radius is small, and weights lead. The model is asked at the references alone, so a batch
 costs the same whatever the pool.
 
-This is Uncertainty Herding (Bae, Oliveira & Sutherland, 2025; MaxHerding: Bae et al., 2024) with balanced entropy as the
-uncertainty, a balance of classes, and another rule for the radius.
+This is Uncertainty Herding (Bae, Oliveira & Sutherland, 2025; MaxHerding: Bae et al., 2024) with balanced entropy as
+the uncertainty, a balance of classes, and another rule for the radius.
 """
 
 from dataclasses import dataclass
@@ -27,8 +27,8 @@ from balent.maths.facts import declares
 from balent.maths.measures import balent, check_draws
 from balent.maths.moments import Moments
 from balent.strategies.power import log_key
-from balent.strategies.top_k import score_of
 from balent.strategies.reservoir import Held, Reservoir, smallest
+from balent.strategies.top_k import score_of
 from balent.types import Batch, Indices, Measure, Needs, Picks, Pool, Sampled, Scores
 
 REFERENCES, CANDIDATES = 2, 3  # purposes of random numbers; 0 and 1 are those of `Uniform` and `Power`
@@ -164,7 +164,8 @@ def as_points(h: Tensor, positions: Indices) -> Points:
     return Points.of(unit(h))
 
 
-def _covers(points: Points, picks: Indices, gains: list[float], at: Indices, near: float) -> list[Tensor]:
+def _covers(points: Points, picks: Indices, gains: list[float], at: Tensor, near: float) -> list[Tensor]:
+    """For each pick the positions that its label goes for too, where it is no copy itself."""
     rows, order = picks.sort()
     new = torch.tensor(gains)[order] > 0
     found = covered(points, rows, new, near)

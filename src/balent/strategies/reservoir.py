@@ -7,7 +7,7 @@ from torch import Tensor
 
 from balent.maths import noise
 from balent.predictors.inputs import joined, take
-from balent.types import Batch, Indices, Pool, Reading, Sampled
+from balent.types import Batch, Folded, Indices, Pool, Reading, Sampled
 
 TOGETHER = 256  # points that are read together
 
@@ -57,6 +57,10 @@ class Held:
     def keys(self, positions: Indices) -> Indices:
         return positions
 
+    def scan(self, sampled: Sampled, fold: Folded) -> Folded:
+        fold.add(sampled, self.reservoir.batch, self.positions)
+        return fold
+
     def read(self, sampled: Sampled, positions: Indices, what: Reading) -> Tensor:
         order = self.positions.argsort()
         rows = order[torch.searchsorted(self.positions[order], positions)]
@@ -64,7 +68,7 @@ class Held:
         return torch.cat([what(sampled, take(self.reservoir.batch, at), some) for at, some in parts])
 
 
-def smallest(seed: int, keys: Indices, purpose: int, n: int) -> Indices:
+def smallest(seed: int, keys: Tensor, purpose: int, n: int) -> Indices:
     """Where the n smallest random numbers of these keys are, smallest first: n points at random, in random order."""
     drawn = noise.uniform(seed, keys, purpose)
     return drawn.topk(min(n, len(drawn)), largest=False, sorted=True).indices

@@ -1,0 +1,201 @@
+"""Is a strategy ahead of random, from the first labels on?  Accuracy by labels per class, paired by seed.
+
+For each set, head, strategy and seed one Learner is asked up to 1, 2, 3, 5, 10, 20, 30 and 50 labels per class (10 for
+100 classes or more), and its head is tested at each. `auto` begins with its own first batch, all others with random
+points. Lines go to a file as they come, and what the file has is not run again.
+
+    python benchmarks/bench_gain.py --data FOLDER --sets digits,mnist,cifar10-features --out results/gain.jsonl
+    python benchmarks/bench_gain.py --out results/gain.jsonl --table          what the file shows
+    python benchmarks/bench_gain.py --out results/gain.jsonl --heads          accuracy, NLL, calibration, seconds
+
+A set is a name that `balent run --data` knows; `tail-NAME` leaves less of each class, down to a fiftieth of the first;
+`3xNAME` is the set three times over. Pools are 20,000 points at most, tests 5,000, chosen by a hash. Long: give each
+process its own --sets, or --seeds, and one thread (OMP_NUM_THREADS=1).
+"""
+
+import argparse
+import json
+import math
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+
+import balent
+from balent.data.sources import Data, load, redundant
+from balent.kernels.hashing import mixed
+from balent.report.significance import interval, p_value
+from balent.simulation.evaluation import evaluation, predictions
+
+PER_CLASS = (1, 2, 3, 5, 10, 20, 30, 50)
+MANY, STOP = 100, 10  # classes from which on so many labels per class are the end
+POOL, TEST, CLASSES = 20_000, 5_000, 100
+TAIL = 50
+DRAWS = 100
+STRATEGIES = "auto,random,badge,power_bald,margin,balentacq"
+HEADS = ("logistic", "mc_dropout")
+
+
+def some(x: torch.Tensor, y: torch.Tensor, most: int) -> tuple[torch.Tensor, torch.Tensor]:
+    at = mixed(31, torch.arange(len(y))).argsort()[:most].sort().values
+    return x[at], y[at]
+
+
+def tailed(x: torch.Tensor, y: torch.Tensor, classes: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Of class c a share of TAIL^(−c / (C − 1))."""
+    share = TAIL ** -(y.double() / (classes - 1))
+    keep = mixed(37, torch.arange(len(y))).double() / 2.0**64 + 0.5 < share
+    return x[keep], y[keep]
+
+
+def data(name: str, folder: Path | None) -> Data:
+    """A set by name, of moderate size, as rows of numbers."""
+    tail, times = name.startswith("tail-"), 3 if name.startswith("3x") else 1
+    found = load(name.removeprefix("tail-").removeprefix("3x"), folder)
+    classes = min(found.classes, CLASSES)
+    train, test = ((torch.as_tensor(x[:]).flatten(1).float(), y) for x, y in _parts(found))
+    (x, y), (x_test, y_test) = ((x[y < classes], y[y < classes]) for x, y in (train, test))
+    if tail:
+        x, y = tailed(x, y, classes)
+    x, y = some(x, y, POOL // times)
+    made = Data(x, y, *some(x_test, y_test, TEST), classes)
+    return redundant(made, times) if times > 1 else made
+
+
+def _parts(found: Data) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    return [(found.x_train, found.y_train), (found.x_test, found.y_test)]
+
+
+def head(name: str, d: Data, seed: int) -> balent.MCDropout | balent.Logistic:
+    if name == "logistic":
+        return balent.Logistic(d.classes)
+    torch.manual_seed(seed)
+    width = d.x_test.shape[1]
+    layers = [nn.Linear(width, 256), nn.Dropout(0.3), nn.ReLU(), nn.Linear(256, 256), nn.Dropout(0.3), nn.ReLU()]
+    return balent.MCDropout(nn.Sequential(*layers, nn.Linear(256, d.classes)), epochs=60)
+
+
+def counts(d: Data) -> list[int]:
+    most = STOP if d.classes >= MANY else math.inf
+    return [n * d.classes for n in PER_CLASS if n <= most and n * d.classes <= len(d.y_train) // 2]
+
+
+def curve(d: Data, predictor: str, strategy: str, seed: int) -> Iterator[dict[str, float]]:
+    """One line for each count of labels."""
+    learner = balent.Learner(head(predictor, d, seed), d.x_train, strategy, seed=seed, draws=DRAWS, say=lambda _: None)
+    for count in counts(d):
+        start = time.perf_counter()
+        picks = learner.ask(count - len(learner.told))
+        asked = time.perf_counter() - start
+        learner.tell(picks.indices, d.y_train[picks.indices])
+        start = time.perf_counter()
+        learner.fit()
+        sampled = learner.predictor.sample(40, seed=seed)
+        p = predictions(sampled, d.x_test)
+        seconds = time.perf_counter() - start
+        yield {
+            "labels": count,
+            "per_class": count // d.classes,
+            "ask": asked,
+            "fit": seconds,
+            **evaluation(p, d.y_test),
+        }
+
+
+def lines(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def runs(args: argparse.Namespace) -> None:
+    keys = ("set", "head", "strategy", "seed")
+    done = {tuple(line[key] for key in keys) for line in lines(args.out) if line["last"]}
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    for name in args.sets.split(","):
+        d = data(name, args.data)
+        for seed in range(args.first, args.first + args.seeds):
+            for predictor in args.predictors.split(","):
+                for strategy in re.findall(r"[^,(]+(?:\([^)]*\))?", args.strategies):
+                    about = dict(zip(keys, (name, predictor, strategy, seed), strict=True))
+                    if tuple(about.values()) in done:
+                        continue
+                    rows = list(curve(d, predictor, strategy, seed))
+                    with args.out.open("a") as file:
+                        for i, row in enumerate(rows):
+                            file.write(json.dumps(about | row | {"last": i + 1 == len(rows)}) + "\n")
+                    print(about, [round(100 * row["accuracy"], 1) for row in rows], flush=True)
+
+
+# ── what the lines show ──────────────────────────────────────────────────────────────────────────
+
+
+def table(found: list[dict], reference: str) -> None:
+    """Gains of `auto` on each other strategy, and whether any is shown to be negative (Holm over the counts)."""
+    accuracy = {(r["set"], r["head"], r["strategy"], r["seed"], r["per_class"]): 100 * r["accuracy"] for r in found}
+    for name, predictor in dict.fromkeys((r["set"], r["head"]) for r in found):
+        here = {key[2:]: value for key, value in accuracy.items() if key[:2] == (name, predictor)}
+        per_class = sorted({key[2] for key in here})
+        others = dict.fromkeys(key[0] for key in here if key[0] != reference)
+        print(
+            f"\n{name}, {predictor}: points of {reference} above …\n{'':>24s}"
+            + "".join(f"{n:>13d}" for n in per_class)
+            + f"{'area':>13s}"
+        )
+        for other in others:
+            seeds = sorted({k[1] for k in here if k[0] == other} & {k[1] for k in here if k[0] == reference})
+            gains = np.array([[here[reference, s, n] - here[other, s, n] for n in per_class] for s in seeds])
+            columns = [*gains.T, gains.mean(1)]
+            behind = [p_value(c) for c in gains.T if c.mean() < 0] if len(seeds) > 1 else []
+            worst = min(behind, default=1.0) * len(per_class)
+            print(
+                f"{other:>24s}"
+                + "".join(shown(c) for c in columns)
+                + (f"   behind: p = {worst:.3f}" if worst < 0.05 else "")
+            )
+
+
+def shown(gains: np.ndarray) -> str:
+    if len(gains) < 2:
+        return f"{gains.mean():+13.1f}"
+    low, high = interval(gains)
+    return f"{gains.mean():+7.1f} ±{(high - low) / 2:4.1f}"
+
+
+def heads(found: list[dict]) -> None:
+    """Heads on random labels: accuracy, NLL, calibration error, seconds to fit and to predict the test set."""
+    for name in dict.fromkeys(r["set"] for r in found):
+        for predictor in dict.fromkeys(r["head"] for r in found):
+            rows = [r for r in found if (r["set"], r["head"], r["strategy"]) == (name, predictor, "random")]
+            for n in sorted({r["per_class"] for r in rows}):
+                here = [r for r in rows if r["per_class"] == n]
+                mean = {key: np.mean([r[key] for r in here]) for key in ("accuracy", "nll", "ece", "fit")}
+                numbers = (100 * mean["accuracy"], mean["nll"], 100 * mean["ece"], mean["fit"])
+                row = "{:6.1f} % {:6.2f} {:6.1f} % {:7.2f} s".format(*numbers)
+                print(f"{name:>22s} {predictor:>12s} {n:4d} {row}")
+
+
+def main() -> None:
+    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    asked.add_argument("--data", type=Path, help="the folder with data sets")
+    asked.add_argument("--sets", default="digits")
+    asked.add_argument("--predictors", default=",".join(HEADS))
+    asked.add_argument("--strategies", default=STRATEGIES)
+    asked.add_argument("--seeds", type=int, default=5)
+    asked.add_argument("--first", type=int, default=0, help="the first seed")
+    asked.add_argument("--out", type=Path, default=Path("runs/gain.jsonl"))
+    asked.add_argument("--table", action="store_true")
+    asked.add_argument("--heads", action="store_true")
+    asked.add_argument("--reference", default="auto")
+    args = asked.parse_args()
+    if args.table or args.heads:
+        found = lines(args.out)
+        table(found, args.reference) if args.table else heads(found)
+    else:
+        runs(args)
+
+
+if __name__ == "__main__":
+    main()
