@@ -16,7 +16,8 @@ from balent.acquisition.score_file import written
 from balent.acquisition.view import View
 from balent.data.pool import as_source
 from balent.maths.error import GROUPS, jackknife
-from balent.maths.measures import MEASURES, name_of
+from balent.maths.measures import name_of
+from balent.maths.named import measure as named_measure
 from balent.strategies import Race, TopK
 from balent.strategies import strategy as named
 from balent.types import Engine, HasDevice, HasFeatures, HasParts, Measure, Picks, Rereadable, Sampled, Source, Strategy
@@ -155,7 +156,7 @@ def _wanted(chosen: Strategy, measures: Sequence[str]) -> dict[str, Measure]:
     """The strategy's own measure and the others asked for, by name."""
     own = adapt.measure_of(chosen)
     first = {} if own is None else {name_of(own): own}
-    return {**first, **{name: checks.lookup(MEASURES, name, "measure") for name in measures}}
+    return {**first, **{name: named_measure(name) for name in measures}}
 
 
 def _with_error(sampled: Sampled, view: View, picks: Picks, chosen: Strategy) -> Picks:
