@@ -290,7 +290,7 @@ def test_settings_in_brackets_are_those_of_the_strategy_and_of_its_measure():
     ("name", "words"),
     [
         ("balentacq(precison=2)", "there is no setting of balentacq 'precison'; did you mean precision"),
-        ("power:bald(2)", r"as in power:bald\(beta=8\), but came 'power:bald\(2\)'"),
+        ("power:bald(2)", r"as in power:bald\(beta=8\), but 'power:bald\(2\)' was given"),
         ("bald(beta=1", "settings stand in brackets"),
         ("power:bald(beta=__import__('os'))", "settings stand in brackets"),
     ],

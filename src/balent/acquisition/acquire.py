@@ -45,7 +45,7 @@ def acquire(
     sampled     posterior samples: what `sample` of a predictor returns, or `balent.Draws`
     pool        an array, a Dataset, a DataLoader, a dict of arrays, or a stream of batches
     k           how many points
-    strategy    a name (see `balent list`), or a strategy of your own
+    strategy    a name (see `balent list`), "file.py:name" or "module:name", or a strategy itself
     seed        of the strategy's noise
     draws       "auto": more draws where the top k is undecided; the picks report how many it took
     with_error  add the standard error of each pick's score, and the stability of the top k

@@ -9,6 +9,7 @@ for its `seconds`.
 import hashlib
 import json
 import os
+import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -92,7 +93,7 @@ class Experiment:
 
 def _folder_name(strategy: str) -> str:
     """A strategy as the name of a folder; a long path keeps its end, and a hash of all of it."""
-    quoted = quote(strategy, safe="=,()-")
+    quoted = re.sub(r"^\.", "%2E", quote(strategy, safe="=,()-"))  # a folder that begins with a dot would be hidden
     if len(quoted) <= LONGEST:
         return quoted
     return f"{hashlib.sha256(strategy.encode()).hexdigest()[:8]}-{quoted[-LONGEST:].lstrip('%')}"
