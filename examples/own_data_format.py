@@ -4,8 +4,8 @@
     balent run features --data examples/own_data_format.py:read --set total=60 --seeds 1
     balent run features --data "examples/own_data_format.py:read(pool='other.points')" --seeds 1
 
-The function returns a dict of arrays as an .npz would hold them, or a `balent.data.sources.Data`. An argument `folder`, if
-it has one, is the folder with data: balent run features --set data=examples/own_data_format.py:read --data FOLDER
+The function returns a dict of arrays as an .npz would hold them, or a `balent.data.sources.Data`. If it has an argument
+`folder`, that is the folder with data: balent run features --set data=examples/own_data_format.py:read --data FOLDER
 """
 
 from pathlib import Path

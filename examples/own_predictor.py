@@ -1,7 +1,7 @@
 """A predictor of your own, used by name: softmax of the distances to class means, each mean with its uncertainty.
 
     balent run digits --set predictor=examples/own_predictor.py:ClassMeans --strategies bald,random --seeds 1
-    balent run digits --set "predictor=examples/own_predictor.py:ClassMeans(scale=0.5)" --strategies bald,random --seeds 1
+    balent run digits --set "predictor=examples/own_predictor.py:ClassMeans(scale=0.5)" --seeds 1
 
 Its arguments are filled by their names: `data`, `network`, `epochs`, `batch_size`, `learning_rate`, `weight_decay`,
 `warm_start` and `augment` are the experiment's. Other arguments need a default, and can be set in brackets.

@@ -74,7 +74,9 @@ def mine(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     Path("mine.py").write_text(MINE)
-    return Path("mine.py")
+    yield Path("mine.py")
+    for name in ("mine", "lacks", "beside_it"):
+        sys.modules.pop(name, None)
 
 
 def picked(name, k=2):
@@ -133,7 +135,6 @@ def test_a_file_sees_its_neighbours_and_hides_no_module(mine):
     Path("random.py").write_text("from beside_it import key\n")  # the name of a module of Python
     assert measure("random.py:key") is sys.modules["beside_it"].key
     assert sys.modules["random"].__file__ != str(Path("random.py").resolve())
-    del sys.modules["beside_it"]
 
 
 def test_an_edited_file_is_read_again_and_an_unchanged_one_is_not(mine):
@@ -168,7 +169,7 @@ def test_a_data_set_is_what_a_function_returns(mine, tmp_path):
     for name, array in by_name.found("mine.py:arrays")().items():
         np.save(tmp_path / f"{name}.npy", array)
     assert len(load("mine.py:beside", tmp_path).y_test) == 4
-    with pytest.raises(ValueError, match="mine.py:beside is read from a folder with data: name it"):
+    with pytest.raises(ValueError, match=r"mine\.py:beside is read from a folder with data: name it"):
         load("mine.py:beside")
 
 
@@ -176,7 +177,7 @@ def test_a_data_set_is_what_a_function_returns(mine, tmp_path):
     ("name", "words"),
     [
         ("mine.py:nothing", "mine.py:nothing must return Data, or a dict with x_train, .* but returned NoneType"),
-        ("mine.py:both", r"mine.py:both has the arguments \(a, b\), but only  ?.*filled in; rename"),
+        ("mine.py:both", r"mine.py:both has the arguments \(a, b\), but no argument is filled in; give them defaults"),
         ("mine.py:arays", "mine.py has no function 'arays'; did you mean arrays"),
         ("mine.py:arrays(row=3)", "there is no setting of mine.py:arrays 'row'; did you mean rows"),
         ("nowhere:arrays", "there is no data set 'nowhere:arrays', and no folder or file of that name"),
@@ -203,7 +204,7 @@ def test_a_predictor_gets_the_arguments_that_it_names(mine):
     assert predictor(spec, data).seen == (3, 7, 5)
     for name, words in (
         ("mine.py:other", "mine.py:other must make a predictor: .* Data has no fit"),
-        ("mine.py:width", "but only network, data, epochs, .* are filled in; rename the others"),
+        ("mine.py:width", "but only network, data, epochs, .* are filled in; give the others defaults"),
         ("mc_dropout", r"mine.py:width must take the data, but its arguments are \(data, width\)"),
     ):
         with pytest.raises(TypeError, match=words):
@@ -225,7 +226,7 @@ def test_a_predictor_gets_the_arguments_that_it_names(mine):
         ("mine.py:Needy", r"must be made without arguments, but its arguments are \(where\); give them defaults"),
         ("mine.py:First(begin=1)", "there is no setting of mine.py:First 'begin'"),
         ("power:mine.py:first", r"mine.py:first must be a measure, a function of one argument \(the moments\), but"),
-        ("nowhere:bald", "there is no kind of strategy 'nowhere', and no module of that name; choose from"),
+        ("nowhere:bald", "there is no kind of strategy 'nowhere', and no module of that name; did you mean power"),
         ("power:nowhere:x", "there is no module 'nowhere', neither here nor installed"),
         ("zero.py:x", r"zero\.py cannot be imported \(line 3\): ZeroDivisionError: division by zero"),
         ("syntax.py:x", r"syntax\.py cannot be imported: .*line 1"),

@@ -143,10 +143,9 @@ def filled(name: str, offered: Mapping[str, Callable[[], Any]]) -> Any:
     set_already = settings(name)
     asked = [key for key in parameters(maker) if key in offered and key not in set_already]
     if not takes(maker, **dict.fromkeys(asked)):
-        raise TypeError(
-            f"{name} has the arguments {arguments(maker)}, but only {', '.join(offered)} are filled in; rename the "
-            "others, or give them defaults"
-        )
+        known = f"only {', '.join(offered)} are filled in; give the others defaults"
+        none = "no argument is filled in; give them defaults"
+        raise TypeError(f"{name} has the arguments {arguments(maker)}, but {known if offered else none}")
     return maker(**{key: offered[key]() for key in asked})
 
 

@@ -149,6 +149,7 @@ def learner(spec: Experiment, data: Data, directory: Path | None = None, say: Sa
 
 def allowed(directory: Path, spec: Experiment, resume: bool) -> bool:
     """May this run write here?  True where one is to go on; nothing is touched."""
+    now = code(spec)
     path = directory / "spec.json"
     if not path.exists():
         return False
@@ -160,7 +161,7 @@ def allowed(directory: Path, spec: Experiment, resume: bool) -> bool:
     before = _specification(path)
     pinned = before.pop("code", {})
     agree(directory, before, asdict(spec))
-    _check_code(directory, spec, pinned)
+    _check_code(directory, spec, pinned, now)
     return True
 
 
@@ -176,9 +177,8 @@ def code(spec: Experiment) -> dict[str, str]:
     return {name: found for name, found in hashes.items() if found is not None}
 
 
-def _check_code(directory: Path, spec: Experiment, pinned: dict[str, str]) -> None:
+def _check_code(directory: Path, spec: Experiment, pinned: dict[str, str], now: dict[str, str]) -> None:
     """The records of one run are of one code. A run that began before code was pinned goes on with what is there."""
-    now = code(spec)
     for name, before in pinned.items():
         if now.get(name) != before:
             raise ValueError(

@@ -41,8 +41,9 @@ def run(
 
     Every round trains on what was bought so far, is evaluated, and buys more. Each line of the records is on disk
     before the next round starts: a run that was stopped, or killed, goes on with --resume as if nothing had been.
-    At the end come a table, what it shows in words, and a page to open in a browser. A strategy, a measure, the data, and
-    (by --set) the network and the predictor may be your own: FILE.py:NAME or MODULE:NAME.
+    At the end come a table, what it shows in words, and a page to open in a browser.
+
+    Strategies, measures and data may be your own, FILE.py:NAME or MODULE:NAME; so may network and predictor, by --set.
     """
     from balent.apps.cli import screen
     from balent.paper.experiments import EXPERIMENTS, chosen
