@@ -296,7 +296,7 @@ def test_a_measure_of_ones_own_returns_one_number_a_point(call, measure, words):
 )
 def test_brackets_that_are_not_settings_are_refused(name):
     """They were dropped silently, or the last value won."""
-    with pytest.raises(ValueError, match="settings of a strategy stand in brackets"):
+    with pytest.raises(ValueError, match="settings stand in brackets"):
         balent.select(probabilities(4, 5, 3), name)
 
 

@@ -1,10 +1,15 @@
 """Names of objects that a journal can hold: the same in every process, for functions of a user's own too."""
 
+import ast
 import dataclasses
 import hashlib
 import inspect
+import sys
+import textwrap
 from functools import partial
 from typing import Any
+
+PLAIN = (int, float, str)  # constants of a file that count as part of its code
 
 
 def identity(thing: Any) -> str:
@@ -36,8 +41,23 @@ def _inner(value: Any) -> str:
 
 
 def source_hash(thing: Any) -> str | None:
-    """Of the source code of a user's own functions and classes in this object; None where all of it is balent's."""
-    found = sorted({text for part in _parts(thing) if (text := _source(part)) is not None})
+    """Of the source code of a user's own functions and classes in this object; None where all of it is balent's.
+
+    Functions, classes, numbers and texts of the same file that the code mentions are part of it.
+    """
+    found, seen, waiting = set[str](), set[int](), _parts(thing)
+    while waiting:
+        part = waiting.pop()
+        text = None if id(part) in seen else _source(part)
+        seen.add(id(part))
+        if text is not None:
+            mentioned = _mentioned(part, text)
+            found |= {text, *(f"{key} = {value!r}" for key, value in mentioned.items() if isinstance(value, PLAIN))}
+            waiting += [value for value in mentioned.values() if not isinstance(value, PLAIN)]
+    return _digest(sorted(found))
+
+
+def _digest(found: list[str]) -> str | None:
     return hashlib.sha256("\0".join(found).encode()).hexdigest()[:16] if found else None
 
 
@@ -51,6 +71,22 @@ def _parts(thing: Any) -> list[Any]:
         inner = [getattr(thing, f.name) for f in dataclasses.fields(thing)]
         return [type(thing), *(part for value in inner for part in _parts(value))]
     return [] if type(thing).__module__ == "builtins" else [type(thing)]
+
+
+def _mentioned(part: Any, text: str) -> dict[str, Any]:
+    """What a function or class uses of its own file, by name."""
+    try:
+        tree = ast.parse(textwrap.dedent(text))
+    except SyntaxError:  # a lambda: its line is not a statement of its own
+        return {}
+    file = vars(sys.modules[part.__module__]) if part.__module__ in sys.modules else {}
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} & file.keys()
+    return {name: file[name] for name in sorted(names) if _is_of(file[name], part.__module__)}
+
+
+def _is_of(value: Any, module: str) -> bool:
+    code = inspect.isroutine(value) or isinstance(value, type)
+    return isinstance(value, PLAIN) or (code and value.__module__ == module)
 
 
 def _source(part: Any) -> str | None:

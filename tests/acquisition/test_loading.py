@@ -86,7 +86,7 @@ def test_errors_say_what_to_do(models, name, settings, message):
 
 
 def test_names_of_nothing_are_refused():
-    with pytest.raises(ValueError, match="must be MODULE:FACTORY"):
+    with pytest.raises(ValueError, match=r"must be MODULE:NAME or FILE\.py:NAME"):
         loading.factory("classifier")
     with pytest.raises(FileNotFoundError, match=r"there is no file nowhere\.py"):
         loading.factory("nowhere.py:classifier")

@@ -111,8 +111,7 @@ def test_the_order_of_the_pool_does_not_matter_where_points_have_ids():
 
 
 @pytest.mark.parametrize("sizes", [(120,), (50, 70), (1, 100, 19)])
-def test_a_stream_gives_the_picks_of_an_array(monkeypatch, sizes):
-    monkeypatch.setattr(herding, "FEWEST", 30)
+def test_a_stream_gives_the_picks_of_an_array(sizes):
     x = normal(POINTS, 5).float()
     stream = acquire(None, iter(x.split(sizes)), 8, "herding(references=50)")
     whole = acquire(None, x, 8, "herding(references=50)")
@@ -121,8 +120,8 @@ def test_a_stream_gives_the_picks_of_an_array(monkeypatch, sizes):
 
 
 def test_parts_of_a_reservoir_merge_into_the_whole():
-    x, whole = normal(90, 5), Reservoir(3, {2: 10, 3: 7})
-    parts = [Reservoir(3, {2: 10, 3: 7}) for _ in range(3)]
+    x, whole = normal(90, 5), Reservoir(3, 2, 10)
+    parts = [Reservoir(3, 2, 10) for _ in range(3)]
     whole.add(Untrained(), x, torch.arange(90))
     for i, part in enumerate(parts):
         part.add(Untrained(), x[30 * i : 30 * i + 30], torch.arange(30 * i, 30 * i + 30))

@@ -269,7 +269,7 @@ def test_every_measure_is_a_strategy_by_its_name():
         ("balentaqc", r"there is no strategy 'balentaqc'; did you mean .*balentacq"),
         ("powr_bald", r"there is no strategy 'powr_bald'; did you mean power_bald"),
         ("power:entropi", r"there is no measure 'entropi'; did you mean entropy"),
-        ("powder:entropy", r"there is no kind of strategy 'powder'; did you mean power"),
+        ("powder:entropy", r"there is no kind of strategy 'powder', and no module of that name; did you mean power"),
         ("xyz", r"there is no strategy 'xyz'; choose from aleatoric, badge, bald, "),
     ],
 )
@@ -290,9 +290,9 @@ def test_settings_in_brackets_are_those_of_the_strategy_and_of_its_measure():
     ("name", "words"),
     [
         ("balentacq(precison=2)", "there is no setting of balentacq 'precison'; did you mean precision"),
-        ("power:bald(2)", r"as in power:bald\(beta=8\), but came 'power:bald\(2\)'"),
-        ("bald(beta=1", "settings of a strategy stand in brackets"),
-        ("power:bald(beta=__import__('os'))", "settings of a strategy stand in brackets"),
+        ("power:bald(2)", r"as in power:bald\(beta=8\), but 'power:bald\(2\)' was given"),
+        ("bald(beta=1", "settings stand in brackets"),
+        ("power:bald(beta=__import__('os'))", "settings stand in brackets"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(name, words):

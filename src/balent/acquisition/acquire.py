@@ -16,7 +16,8 @@ from balent.acquisition.score_file import written
 from balent.acquisition.view import View
 from balent.data.pool import as_source
 from balent.maths.error import GROUPS, jackknife
-from balent.maths.measures import MEASURES, name_of
+from balent.maths.measures import name_of
+from balent.maths.named import measure as named_measure
 from balent.strategies import Race, TopK
 from balent.strategies import strategy as named
 from balent.strategies.auto import resolved, why_not
@@ -45,8 +46,8 @@ def acquire(
     sampled     posterior samples: what `sample` of a predictor returns, or `balent.Draws`; None before there is a model
     pool        an array, a Dataset, a DataLoader, a dict of arrays, or a stream of batches
     k           how many points
-    strategy    a name (see `balent list`), or a strategy of your own; "auto" is herding, or balentacq where scores of
-                all points are asked for or points cannot be compared: `picks.plan` says which
+    strategy    a name (see `balent list`), "file.py:name" or "module:name", or a strategy itself. "auto" is herding, or
+                balentacq where scores of all points are asked for or points cannot be compared: see `picks.plan`
     seed        of the strategy's noise
     draws       "auto": more draws where the top k is undecided; the picks report how many it took
     with_error  add the standard error of each pick's score, and the stability of the top k
@@ -168,7 +169,7 @@ def _wanted(chosen: Strategy, measures: Sequence[str]) -> dict[str, Measure]:
     """The strategy's own measure and the others asked for, by name."""
     own = adapt.measure_of(chosen)
     first = {} if own is None else {name_of(own): own}
-    return {**first, **{name: checks.lookup(MEASURES, name, "measure") for name in measures}}
+    return {**first, **{name: named_measure(name) for name in measures}}
 
 
 def _with_error(sampled: Sampled, view: View, picks: Picks, chosen: Strategy) -> Picks:

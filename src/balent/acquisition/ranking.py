@@ -15,7 +15,8 @@ from balent.acquisition.engines.local import Local
 from balent.acquisition.score import Scored
 from balent.data.pool import Indexed
 from balent.data.probabilities import Table
-from balent.maths.measures import MEASURES, check_draws, random
+from balent.maths.measures import check_draws, random
+from balent.maths.named import measure as named
 from balent.strategies.top_k import FEWEST, ByMeasure, Halves, Top
 from balent.types import Batch, Indices, Measure, Picks, Sampled
 
@@ -43,7 +44,7 @@ class Job:
 
     @cached_property
     def measures(self) -> dict[str, Measure]:
-        found = {name: checks.lookup(MEASURES, name, "measure") for name in self.names}
+        found = {name: named(name) for name in self.names}
         checks.generator(self.seed)
         for measure in found.values():
             check_draws(measure, self.table.shape[1])

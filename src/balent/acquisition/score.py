@@ -17,7 +17,8 @@ from balent.acquisition.draws import Draws
 from balent.acquisition.engines.local import Local
 from balent.data.pool import Indexed
 from balent.maths.error import GROUPS, jackknife, merged
-from balent.maths.measures import MEASURES, random
+from balent.maths.measures import random
+from balent.maths.named import measure as named
 from balent.strategies import TopK, strategy
 from balent.strategies.column import Column
 from balent.strategies.top_k import score_of
@@ -91,7 +92,7 @@ def select(
 
 def _measure(measure: str | Measure) -> Measure:
     if isinstance(measure, str):
-        return checks.lookup(MEASURES, measure, "measure")
+        return named(measure)
     if not callable(measure):
         raise TypeError(f"a measure must be a name or a function of moments, but is {measure!r}")
     return measure

@@ -1,21 +1,22 @@
 """Data sets by name: what is in the pool, and what tests the result.
 
 To add one, write a function that returns `Data` and put it into DATASETS, or into PUBLISHED if it is
-read from the user's folder with data. Splits are fixed: a point is in the test set because of a hash of its
-position or its name, whatever seed a run has.
+read from the user's folder with data. A user's own needs no entry: its name is `file.py:function`. Splits
+are fixed: a point is in the test set because of a hash of its position or its name, whatever seed a run has.
 """
 
 import os
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from balent import checks
+from balent import by_name, checks
 from balent.data.formats import cifar, idx, limits, npz, svhn, tinyimagenet
 from balent.data.formats import folder as folders
 from balent.data.formats.contents import UNLABELLED, Data, all_labelled, image_of, redundant
@@ -25,7 +26,7 @@ from balent.data.formats.table import READERS, table
 from balent.data.targets import shown
 from balent.kernels.hashing import mixed, uniform
 
-__all__ = ["DATASETS", "PUBLISHED", "Data", "all_labelled", "known", "load", "redundant"]
+__all__ = ["DATASETS", "PUBLISHED", "Data", "all_labelled", "known", "load", "own_function", "redundant"]
 
 ARRAYS = ("x_train", "y_train", "x_test", "y_test")
 IDS = ("ids_train", "ids_test")  # need not be there
@@ -63,10 +64,19 @@ def from_file(path: Path) -> Data:
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
     found = npz.read(path, (*ARRAYS, *IDS))
+    _check_names(path, found, npz.names(path))
+    return from_arrays(path, found)
+
+
+def _check_names(where: Path | str, found: Mapping[str, Any], names: Iterable[str]) -> None:
     missing = [name for name in ARRAYS if name not in found]
     if missing:
-        has = shown(sorted(npz.names(path)), 200)
-        raise ValueError(f"{path} must hold {', '.join(ARRAYS)}, but has no {missing[0]}; it has {has}")
+        has = shown(sorted(names), 200)
+        raise ValueError(f"{where} must hold {', '.join(ARRAYS)}, but has no {missing[0]}; it has {has}")
+
+
+def from_arrays(path: Path | str, found: Mapping[str, np.ndarray]) -> Data:
+    """Data of arrays by name, checked; `path` is where they come from."""
     x_train, x_test = (_numbers(path, name, found[name]) for name in ("x_train", "x_test"))
     y_train, y_test = (_labels(path, *of, found[of[0]]) for of in (("y_train", UNLABELLED), ("y_test", 0)))
     _check_sizes(path, x_train, y_train, x_test, y_test)
@@ -75,7 +85,7 @@ def from_file(path: Path) -> Data:
     return Data(x_train, y_train, x_test, y_test, classes, image_of(x_train), (), (), *ids)
 
 
-def _check_sizes(path: Path, x_train: Tensor, y_train: Tensor, x_test: Tensor, y_test: Tensor) -> None:
+def _check_sizes(path: Path | str, x_train: Tensor, y_train: Tensor, x_test: Tensor, y_test: Tensor) -> None:
     for x, y, part in ((x_train, y_train, "train"), (x_test, y_test, "test")):
         if len(x) != len(y):
             raise ValueError(f"{path}: x_{part} has {len(x)} points and y_{part} has {len(y)} labels; they must agree")
@@ -134,10 +144,24 @@ def load(
 def known(name: str) -> None:
     """An error if there can be no such data set; whether the files of a known one are there is not asked."""
     _, of = _times(name)
-    file = of.startswith(PREFIX) or of.endswith((".npz", *READERS)) or Path(of).is_dir()
-    if not file and not _is_known(of):
+    if _is_known(of) or _is_file(of):
+        return
+    if by_name.is_name(of) and by_name.exists(of):
+        by_name.function(of)
+    else:
         near = checks.nearest(of, (*DATASETS, *PUBLISHED))
         raise ValueError(f"there is no data set {of!r}, and no folder or file of that name; {near}")
+
+
+def own_function(name: str) -> Callable[..., Any] | None:
+    """The user's own function that a data set is read by; None for all others."""
+    _, of = _times(name)
+    return None if _is_known(of) or _is_file(of) else by_name.function(of)
+
+
+def _is_file(name: str) -> bool:
+    """Is this read from a file, a folder or the hub, rather than by a user's own function?"""
+    return name.startswith(PREFIX) or name.endswith((".npz", *READERS)) or Path(name).is_dir()
 
 
 def _is_known(name: str) -> bool:
@@ -147,8 +171,13 @@ def _is_known(name: str) -> bool:
 def _times(name: str) -> tuple[int, str]:
     """How many copies of what. A known name is that data set even where a folder of records has the same name."""
     match = TIMES.fullmatch(name)
-    several = match and (_is_known(match[2]) or not Path(name).exists())
+    several = match and (_is_known(match[2]) or not Path(_file(name)).exists())
     return (int(match[1]), match[2]) if match and several else (1, name)
+
+
+def _file(name: str) -> str:
+    """The file that a name begins with: 3x5.py of 3x5.py:load."""
+    return by_name.split(name)[0].rpartition(":")[0] if by_name.is_name(name) else name
 
 
 def _found(name: str, folder: str | os.PathLike[str] | None) -> Data:
@@ -159,8 +188,25 @@ def _found(name: str, folder: str | os.PathLike[str] | None) -> Data:
         return table(Path(name))
     if name in DATASETS:
         return DATASETS[name]()
+    if not _is_known(name):
+        return own(name, folder)
     place = folder_of(name, folder)
     return PUBLISHED[name](place) if name in PUBLISHED else features(name, place)
+
+
+def own(name: str, folder: str | os.PathLike[str] | None) -> Data:
+    """What a user's function returns: `Data`, or arrays by name as in an .npz. It may take the `folder` with data."""
+    place = by_name.parameters(by_name.function(name)).get("folder")
+    needed = place is not None and (folder is not None or place.default is place.empty)
+    made = by_name.filled(name, {"folder": lambda: folder_of(name, folder)} if needed else {})
+    if isinstance(made, Data):
+        return made
+    if not isinstance(made, Mapping):
+        raise TypeError(
+            f"{name} must return Data, or a dict with {', '.join(ARRAYS)}, but returned {type(made).__name__}"
+        )
+    _check_names(name, made, map(str, made))
+    return from_arrays(name, {key: np.asarray(made[key]) for key in (*ARRAYS, *IDS) if made.get(key) is not None})
 
 
 def features(name: str, folder: Path) -> Data:
@@ -182,7 +228,7 @@ def split(
     return Data(x[pool], y[pool], x[held], y[held], classes, image)
 
 
-def _numbers(path: Path, name: str, array: np.ndarray) -> Tensor:
+def _numbers(path: Path | str, name: str, array: np.ndarray) -> Tensor:
     if array.dtype.kind not in "fiu" or array.ndim < 2:
         raise ValueError(
             f"{path}: {name} must be numbers with a row for each point, but is {array.dtype} {array.shape}"
@@ -196,7 +242,7 @@ def _numbers(path: Path, name: str, array: np.ndarray) -> Tensor:
     return x
 
 
-def _labels(path: Path, name: str, least: int, array: np.ndarray) -> Tensor:
+def _labels(path: Path | str, name: str, least: int, array: np.ndarray) -> Tensor:
     if array.dtype.kind not in "iu" or array.ndim != 1 or (len(array) and array.min() < least):
         least_said = f" (or {least}, where nobody has said yet)" if least else ""
         raise ValueError(
@@ -211,7 +257,7 @@ def _labels(path: Path, name: str, least: int, array: np.ndarray) -> Tensor:
     return torch.from_numpy(array.astype(np.int64))
 
 
-def _ids(path: Path, name: str, array: np.ndarray | None, count: int) -> np.ndarray | None:
+def _ids(path: Path | str, name: str, array: np.ndarray | None, count: int) -> np.ndarray | None:
     if array is not None and (array.dtype.kind != "U" or array.shape != (count,)):
         raise ValueError(
             f"{path}: {name} must be {count} texts, one for each point, but is {array.dtype} {array.shape}"

@@ -48,7 +48,7 @@ class Learner:
 
     predictor   what is trained: `fit`, `sample`, `state`, `load_state`
     pool        the points: an array, a Dataset, anything with a length and items
-    strategy    a name (see `balent list`), or a strategy of your own
+    strategy    a name (see `balent list`), "file.py:name" or "module:name", or a strategy itself
     seed        decides everything that is random
     directory   where the journal is kept; None keeps it in memory
     ids         a name for each point. The directory then belongs to these ids, else to the content of the pool
@@ -233,7 +233,8 @@ class Learner:
         code = self._events[0].get("code")
         if code is not None and code != names.source_hash(self.strategy):
             self.say(
-                f"the code of {opening['strategy']} has changed since {self.directory} was begun; the new code is used"
+                f"the code of {opening['strategy']} has changed since {self.directory} was begun; the new code is used "
+                "from now on, and labels stay: to go on as before, restore the old code and open the directory again"
             )
 
     def _added_up(self) -> Labels:

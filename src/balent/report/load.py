@@ -143,11 +143,18 @@ def _group(title: str, runs: Sequence[Run]) -> Group:
             if run.labels[-1] < end:
                 left_out = " and is left out" if run.labels[-1] < longest else ""
                 remarks.append(f"{name}, seed {run.seed}, ends at {run.labels[-1]:.0f} of {end:.0f} labels{left_out}")
+        remarks.extend(_of_several_codes(name, mine))
     for key in ("balent", "torch"):
         versions = sorted({str(run.records[0][key]) for run in runs if key in run.records[0]})
         if len(versions) > 1:
             remarks.append(f"the runs were recorded by different versions of {key}: {', '.join(versions)}")
     return Group(title, runs[0].settings, strategies, tuple(remarks))
+
+
+def _of_several_codes(name: str, runs: Sequence[Run]) -> Iterator[str]:
+    """A name of a user's own code says nothing of what stood in the file."""
+    if len({_canonical(run.records[0].get("code") or {}) for run in runs}) > 1:
+        yield f"the runs of {name} were recorded with different code of your own: their mean is not of one method"
 
 
 def _title(name: str, settings: dict[str, Any], several: list[dict[str, Any]]) -> str:

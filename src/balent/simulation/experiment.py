@@ -6,8 +6,10 @@ weights, so their difference is the strategy's. A record is a function of the sp
 for its `seconds`.
 """
 
+import hashlib
 import json
 import os
+import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -18,32 +20,25 @@ from typing import Any
 from urllib.parse import quote
 
 import torch
-from torch import Generator, nn
 
-from balent import checks
-from balent.acquisition.loading import function
-from balent.data.sources import Data, all_labelled, load
+from balent import by_name, checks, names
+from balent.data.sources import Data, all_labelled, load, own_function
 from balent.loop import journal
 from balent.loop.journal import Record
 from balent.loop.learner import NUMBERS, Learner, Say, agree
 from balent.loop.seeds import seed_of
 from balent.loop.start import balanced
 from balent.maths.measures import bald
-from balent.predictors import PREDICTORS
 from balent.predictors.augment import augmentation
-from balent.predictors.training import reproducible
 from balent.simulation.evaluation import METRICS, evaluation, predictions
+from balent.simulation.models import predictor, predictor_named
 from balent.simulation.thumbnails import thumbnails
 from balent.strategies import strategy as named
 from balent.types import Picks
 
 STARTS = ("balanced", "random", "auto")
 DRAWS = ("auto", "analytic")
-TRAINING = {name: name for name in ("epochs", "batch_size", "learning_rate", "weight_decay", "warm_start", "augment")}
-SETTINGS: dict[str, dict[str, str]] = {
-    "logistic": {},
-    "gaussian_process": {"iterations": "epochs", "learning_rate": "learning_rate"},
-}  # others take TRAINING
+LONGEST = 120  # characters of a folder's name that a strategy gives; file systems allow 255
 
 
 @dataclass(frozen=True)
@@ -51,9 +46,9 @@ class Experiment:
     """Everything that decides a run. Numbers and names only: it stands in every record."""
 
     name: str
-    data: str  # what `datasets.load` takes: a name, or a file
-    network: str  # module:function, called with the Data: what the predictor takes, most often a torch module
-    predictor: str = "mc_dropout"
+    data: str  # what `load` takes: a name, a file, or file.py:function
+    network: str  # file.py:function or module:function, called with the Data: most often makes a torch module
+    predictor: str = "mc_dropout"  # of PREDICTORS, or file.py:name
     strategy: str = "balentacq"
     seed: int = 0
     epochs: int = 150
@@ -82,7 +77,7 @@ class Experiment:
         if self.total < self.start:
             raise ValueError(f"total = {self.total} labels is less than the {self.start} to start with")
         named(self.strategy)
-        checks.lookup(PREDICTORS, self.predictor, "predictor")
+        predictor_named(self.predictor)
         checks.lookup(dict.fromkeys(STARTS), self.start_set, "start set")
         augmentation(self.augment)
 
@@ -93,7 +88,15 @@ class Experiment:
 
     def directory(self, runs: Path) -> Path:
         """Where its records go below a directory of runs."""
-        return runs / self.name / quote(self.strategy, safe="=,()-") / f"seed-{self.seed}"
+        return runs / self.name / _folder_name(self.strategy) / f"seed-{self.seed}"
+
+
+def _folder_name(strategy: str) -> str:
+    """A strategy as the name of a folder; a long path keeps its end, and a hash of all of it."""
+    quoted = re.sub(r"^\.", "%2E", quote(strategy, safe="=,()-"))  # a folder that begins with a dot would be hidden
+    if len(quoted) <= LONGEST:
+        return quoted
+    return f"{hashlib.sha256(strategy.encode()).hexdigest()[:8]}-{quoted[-LONGEST:].lstrip('%')}"
 
 
 def run(
@@ -114,8 +117,9 @@ def run(
     place = None if directory is None else Path(directory)
     if place is not None:
         claim(place, spec, resume)
+    pinned = code(spec)
     with learner(spec, data, place, say) as driven:
-        rounds = Rounds(spec, data, driven)
+        rounds = Rounds(spec, data, driven, pinned)
         done = [] if place is None else _found(place, driven, say)
         yield from done
         while not done or done[-1]["picks"]:
@@ -143,20 +147,9 @@ def learner(spec: Experiment, data: Data, directory: Path | None = None, say: Sa
     )
 
 
-def predictor(spec: Experiment, data: Data) -> Any:
-    """The model with the first weights of its seed."""
-    options = {"backbone": spec.backbone} if spec.backbone else {}
-    with reproducible(Generator().manual_seed(seed_of(spec.seed, "initial weights"))):
-        network = function(spec.network)(data, **options)
-    if not isinstance(network, nn.Module | int):
-        raise TypeError(f"{spec.network} must make a torch module, but made {type(network).__name__}")
-    names = SETTINGS.get(spec.predictor, TRAINING)
-    settings = {name: getattr(spec, field) for name, field in names.items()}
-    return PREDICTORS[spec.predictor](network, **settings)
-
-
 def allowed(directory: Path, spec: Experiment, resume: bool) -> bool:
     """May this run write here?  True where one is to go on; nothing is touched."""
+    now = code(spec)
     path = directory / "spec.json"
     if not path.exists():
         return False
@@ -165,8 +158,33 @@ def allowed(directory: Path, spec: Experiment, resume: bool) -> bool:
             f"{directory} holds a run already; go on with it by --resume (a finished one is left as it is), "
             "or write elsewhere by --out"
         )
-    agree(directory, _specification(path), asdict(spec))
+    before = _specification(path)
+    pinned = before.pop("code", {})
+    agree(directory, before, asdict(spec))
+    _check_code(directory, spec, pinned, now)
     return True
+
+
+def code(spec: Experiment) -> dict[str, str]:
+    """Hashes of a user's own functions and classes in a run, by setting; none where all of it is balent's."""
+    things = {
+        "strategy": named(spec.strategy),
+        "predictor": predictor_named(spec.predictor),
+        "network": by_name.function(spec.network),
+        "data": own_function(spec.data),
+    }
+    hashes = {name: names.source_hash(thing) for name, thing in things.items() if thing is not None}
+    return {name: found for name, found in hashes.items() if found is not None}
+
+
+def _check_code(directory: Path, spec: Experiment, pinned: dict[str, str], now: dict[str, str]) -> None:
+    """The records of one run are of one code. A run that began before code was pinned goes on with what is there."""
+    for name, before in pinned.items():
+        if now.get(name) != before:
+            raise ValueError(
+                f"the code of {getattr(spec, name)} has changed since {directory} was begun, so its records would be "
+                f"of two codes; restore the code to go on, remove {directory} to run again, or write elsewhere by --out"
+            )
 
 
 def _specification(path: Path) -> dict[str, Any]:
@@ -184,9 +202,11 @@ def _specification(path: Path) -> dict[str, Any]:
 def claim(directory: Path, spec: Experiment, resume: bool) -> None:
     """The specification is the first file of a run."""
     if not allowed(directory, spec, resume):
+        pinned = code(spec)
+        settings = asdict(spec) | ({"code": pinned} if pinned else {})
         with journal.in_words(directory):
             directory.mkdir(parents=True, exist_ok=True)
-        journal.write(directory / "spec.json", (json.dumps(asdict(spec), indent=1) + "\n").encode())
+        journal.write(directory / "spec.json", (json.dumps(settings, indent=1) + "\n").encode())
 
 
 def changed(spec: Experiment, words: Sequence[str]) -> Experiment:
@@ -251,6 +271,7 @@ class Rounds:
     spec: Experiment
     data: Data
     learner: Learner
+    code: dict[str, str]  # as it was when the run began
 
     def record(self, r: int) -> Record:
         """Round r: train, evaluate, buy. Whatever of it a journal knows already is not done twice."""
@@ -281,6 +302,7 @@ class Rounds:
             "draws": self.spec.draws,
             "seconds": clock.seconds,
             "spec": asdict(self.spec),
+            **({"code": self.code} if self.code else {}),
             **self._pictures(picks),
         }
 

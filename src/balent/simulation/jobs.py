@@ -47,13 +47,14 @@ def side_by_side(specs: Sequence[Experiment], runs: Path, jobs: int, **options: 
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(PRELOADED)
+    here = Path.cwd()  # where relative paths begin, in every process
     waiting, active = deque(specs), dict[Connection, tuple[Experiment, Any]]()
     try:
         while waiting or active:
             while waiting and len(active) < jobs:
                 spec = waiting.popleft()
                 ours, theirs = context.Pipe(duplex=False)
-                process = context.Process(target=_run, args=(spec, spec.directory(runs), options, theirs))
+                process = context.Process(target=_run, args=(spec, here, runs, options, theirs))
                 process.start()
                 theirs.close()
                 active[ours] = spec, process
@@ -80,16 +81,17 @@ def _news(pipe: Connection, spec: Experiment, process: Any, active: dict[Connect
     return news
 
 
-def _run(spec: Experiment, directory: Path, options: dict[str, Any], pipe: Connection) -> None:
+def _run(spec: Experiment, here: Path, runs: Path, options: dict[str, Any], pipe: Connection) -> None:
     """In a process of its own."""
     import torch
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that speaks with the person
     threading.Thread(target=_die_with_parent, daemon=True).start()
+    os.chdir(here)
     torch.set_num_threads(1)
     pages.keep()
     try:
-        for record in run(spec, directory, **options, say=lambda word: pipe.send(News(spec, word=word))):
+        for record in run(spec, spec.directory(runs), **options, say=lambda word: pipe.send(News(spec, word=word))):
             pipe.send(News(spec, record=record))
         pipe.send(News(spec))
     except EXPECTED as error:

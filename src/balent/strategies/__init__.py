@@ -1,14 +1,15 @@
 """Which k points to label next: strategies, and the table of their names."""
 
-import ast
 import math
 from dataclasses import fields, replace
 from functools import partial
 from inspect import signature
+from itertools import islice
 from typing import Any
 
-from balent import adapt, checks
+from balent import adapt, by_name, checks
 from balent.maths.measures import MEASURES, bald
+from balent.maths.named import measure
 from balent.strategies.badge import Badge
 from balent.strategies.batch_bald import BatchBALD
 from balent.strategies.core_mse import CoreLog, CoreMSE
@@ -16,6 +17,7 @@ from balent.strategies.core_set import CoreSet
 from balent.strategies.diverse import Diverse
 from balent.strategies.herding import Herding
 from balent.strategies.jitter import Jitter
+from balent.strategies.own import own
 from balent.strategies.power import Power
 from balent.strategies.race import Race
 from balent.strategies.top_k import Best, TopK
@@ -62,46 +64,34 @@ def strategy(name: str) -> Strategy:
     """The strategy of that name: one of STRATEGIES, or `power:<measure>`, `jitter:<measure>`, `diverse:<measure>`,
     `herding:<measure>`.
 
-    Settings stand in brackets, those of the strategy and those of its measure: `balentacq(precision=2)`,
-    `power:bald(beta=8)`, `core_mse(reference=1000)`.
+    `file.py:name` and `module:name` are a user's own. Settings stand in brackets, those of the strategy and those of
+    its measure: `balentacq(precision=2)`, `power:bald(beta=8)`, `core_mse(reference=1000)`.
     """
-    head, _, inner = name.partition("(")
-    settings = _settings(name, inner)
-    prefix, colon, measure = head.partition(":")
-    if colon:
-        made = checks.lookup(PREFIXES, prefix, "kind of strategy")
-        return _set(made(checks.lookup(MEASURES, measure, "measure")), settings, name)
-    return _set(checks.lookup(STRATEGIES, head, "strategy"), settings, name)
-
-
-def _settings(name: str, inner: str) -> dict[str, Any]:
-    """What stands in the brackets."""
-    if "(" not in name:
-        return {}
-    try:
-        call: Any = ast.parse(f"settings({inner}", mode="eval").body
-        if call.args or not isinstance(call.func, ast.Name):
-            raise ValueError("a value without a name")
-        if len({word.arg for word in call.keywords}) < len(call.keywords):
-            raise ValueError("a name twice")
-        return {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
-    except (SyntaxError, ValueError, AttributeError):
+    head, _ = by_name.split(name)
+    settings = by_name.settings(name)
+    prefix, _, inner = head.partition(":")
+    if inner and prefix in PREFIXES:
+        return _set(PREFIXES[prefix](measure(inner)), settings, name)
+    if not by_name.is_name(head):
+        return _set(checks.lookup(STRATEGIES, head, "strategy"), settings, name)
+    if not by_name.exists(head):
         raise ValueError(
-            f"settings of a strategy stand in brackets, as in power:bald(beta=8), but came {name!r}"
-        ) from None
+            f"there is no kind of strategy {prefix!r}, and no module of that name; {checks.nearest(prefix, PREFIXES)}"
+        )
+    return own(head, settings)
 
 
 def _set(chosen: Any, settings: dict[str, Any], name: str) -> Strategy:
     """The strategy with other settings; those it does not have are its measure's."""
-    measure: Any = adapt.measure_of(chosen)
-    theirs = {key: p.default for key, p in signature(measure).parameters.items() if key != "m"} if measure else {}
+    formula: Any = adapt.measure_of(chosen)
+    theirs = {key: p.default for key, p in islice(signature(formula).parameters.items(), 1, None)} if formula else {}
     own = {field.name: vars(chosen)[field.name] for field in fields(chosen) if field.name not in NO_SETTINGS}
     for key in settings:
         checks.lookup(theirs | own, key, f"setting of {name.partition('(')[0]}")
     given = {key: _as(value, (theirs | own)[key], f"{key} of {name}") for key, value in settings.items()}
     inner = {key: value for key, value in given.items() if key not in own}
     if inner:
-        chosen = replace(chosen, measure=partial(measure, **inner))
+        chosen = replace(chosen, measure=partial(formula, **inner))
     return replace(chosen, **{key: value for key, value in given.items() if key in own})
 
 

@@ -1,8 +1,8 @@
 """Class-balanced herding: cover the pool with labels, more closely where the model cannot decide and classes are rare.
 
-References are random points of the pool, each with a weight; candidates are random points without a label. A label
-covers what lies within a radius of it, which shrinks by itself as labels grow. Picked is, again and again, the
-candidate that adds most to the covered weight (geometry/coverage.py). Few labels: weights say little, and coverage
+References are random points of the pool, each with a weight. A label covers what lies within a radius of it, which
+shrinks by itself as labels grow. Picked is, again and again, the reference that adds most to the covered weight
+(geometry/coverage.py). Few labels: weights say little, and coverage
 leads. Many labels: the radius is small, and weights lead. The model is asked at the references alone, so a batch
 costs the same whatever the pool.
 
@@ -31,10 +31,10 @@ from balent.strategies.reservoir import Held, Reservoir, smallest
 from balent.strategies.top_k import score_of
 from balent.types import Batch, Indices, Measure, Needs, Picks, Pool, Sampled, Scores
 
-REFERENCES, CANDIDATES = 2, 3  # purposes of random numbers; 0 and 1 are those of `Uniform` and `Power`
+REFERENCES = 2  # purpose of random numbers; 0 and 1 are those of `Uniform` and `Power`
 PER_LABEL = 6  # references for each label that is known or asked for
 MOST = 20_000  # references
-FEWEST, PER_PICK = 1500, 3  # candidates
+PER_PICK = 3  # references that may be picked, for each pick; as many as `references` at least
 DRAWS = 20  # enough for a weight
 MEMORY = 1 << 28  # bytes of mean probabilities; more of them go to a temporary file
 HIGHEST = 50.0  # log of a weight
@@ -77,28 +77,22 @@ class Herding:
     def __call__(self, sampled: Sampled, pool: Pool, k: int, *, generator: Generator) -> Picks:
         seed, known = generator.initial_seed(), labelled_rows(sampled, pool)
         labels = 0 if known is None else len(known)
-        sizes = {
-            REFERENCES: min(max(self.references, PER_LABEL * (labels + k)), max(MOST, self.references)),
-            CANDIDATES: max(FEWEST, PER_PICK * k),
-        }
-        found = _held(sampled, pool, seed, sizes, k) if pool.size is None else pool
-        keys = found.keys(found.positions)
-        refs, cands = (found.positions[smallest(seed, keys, purpose, n)] for purpose, n in sizes.items())
-        at, rows = torch.cat([refs, cands]).unique(return_inverse=True)
-        points = as_points(found.read(sampled, at, adapt.vectors), at)
-        references, candidates = points[rows[: len(refs)]], points[rows[len(refs) :]]
+        size = min(max(self.references, PER_LABEL * (labels + k)), max(MOST, self.references, PER_PICK * k))
+        found = _held(sampled, pool, seed, size, k) if pool.size is None else pool
+        at = found.positions[smallest(seed, found.keys(found.positions), REFERENCES, size)]
+        references = as_points(found.read(sampled, at, adapt.vectors), at)
         scale = max(self.radius * nearest_random(references, labels + k), SMALLEST)
-        coverage = Coverage(references, self._weights(sampled, found, refs, seed), scale)
+        coverage = Coverage(references, self._weights(sampled, found, at, seed), scale)
         if known is not None:
             coverage.begin(known)
-        chosen, gains = coverage.greedy(candidates, k)
+        candidates = max(self.references, PER_PICK * k)
+        chosen, gains = coverage.greedy(references[:candidates], k)
         kind = adapt.KINDS[int(found.read(sampled, at[:1], adapt.kinds_of_vectors))]
-        indices = cands[torch.tensor(chosen)]
         return Picks(
-            indices,
+            at[torch.tensor(chosen)],
             torch.tensor(gains, dtype=torch.float64),
-            covers=_covers(points, torch.searchsorted(at, indices), gains, at, self.near),
-            plan=f"coverage of {len(refs)} random points by {k} of {len(cands)}, compared by {kind}",
+            covers=_covers(references, torch.tensor(chosen), gains, at, self.near),
+            plan=f"{k} of {len(at)} random points that cover the others, compared by {kind}",
         )
 
     def _weights(self, sampled: Sampled, pool: Pool, references: Indices, seed: int) -> Float[Tensor, " references"]:
@@ -143,9 +137,9 @@ class Weighed:
         return torch.cat([log_key(self.measure, scores)[:, None], m.mean], 1)
 
 
-def _held(sampled: Sampled, pool: Pool, seed: int, sizes: dict[int, int], k: int) -> Held:
+def _held(sampled: Sampled, pool: Pool, seed: int, size: int, k: int) -> Held:
     """The random points of a stream."""
-    kept = pool.scan(sampled, Reservoir(seed, sizes))
+    kept = pool.scan(sampled, Reservoir(seed, REFERENCES, size))
     checks.batch_size(k, kept.seen)  # only now is it known how long it was
     return Held(kept, pool.labelled)
 

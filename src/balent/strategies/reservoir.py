@@ -14,10 +14,11 @@ TOGETHER = 256  # points that are read together
 
 @dataclass
 class Reservoir:
-    """A fold: for each purpose the points of the smallest random numbers, with their inputs."""
+    """A fold: the points of the smallest random numbers, with their inputs."""
 
     seed: int
-    sizes: dict[int, int]  # points by purpose
+    purpose: int
+    size: int
     positions: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.int64))
     batch: Batch = None
     seen: int = 0
@@ -35,7 +36,7 @@ class Reservoir:
         return self
 
     def _keep(self, batch: Batch, positions: Indices) -> None:
-        kept = torch.cat([smallest(self.seed, positions, purpose, n) for purpose, n in self.sizes.items()]).unique()
+        kept = smallest(self.seed, positions, self.purpose, self.size)
         self.batch, self.positions = take(batch, kept), positions[kept]
 
 

@@ -11,6 +11,7 @@ def list_() -> None:
         show_table(
             ["measure", "what it is"], ([name, (f.__doc__ or "").splitlines()[0]] for name, f in MEASURES.items())
         )
+        show("Your own: FILE.py:NAME or MODULE:NAME, for a measure, a strategy, a predictor, a network or a data set.")
         show("")
         for what, names in _names().items():
             show(f"[bold]{what}[/]{' ' * (12 - len(what))}{names}")

@@ -14,10 +14,16 @@ from balent.apps.cli.terminal import err, errors_in_words, out, say, show
 def run(
     name: Annotated[str, typer.Argument(help="digits, moons, features, …: see balent list.")],
     data: Annotated[
-        str | None, typer.Option(help="The folder with data sets (or BALENT_DATA); or other data: a name, or a file.")
+        str | None,
+        typer.Option(
+            help="The folder with data sets (or BALENT_DATA); or other data: a name, a file, or FILE.py:NAME."
+        ),
     ] = None,
     strategies: Annotated[
-        str | None, typer.Option(help="Names with commas between; see balent list. Default: the experiment's own.")
+        str | None,
+        typer.Option(
+            help="Names with commas between: see balent list; or FILE.py:NAME. Default: the experiment's own."
+        ),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="How many; strategies share start set and weights of a seed.")] = 3,
     runs: Annotated[Path, typer.Option("--out", help="The directory that runs are written below.")] = Path("runs"),
@@ -36,6 +42,8 @@ def run(
     Every round trains on what was bought so far, is evaluated, and buys more. Each line of the records is on disk
     before the next round starts: a run that was stopped, or killed, goes on with --resume as if nothing had been.
     At the end come a table, what it shows in words, and a page to open in a browser.
+
+    Strategies, measures and data may be your own, FILE.py:NAME or MODULE:NAME; so may network and predictor, by --set.
     """
     from balent.apps.cli import screen
     from balent.paper.experiments import EXPERIMENTS, chosen
@@ -77,8 +85,8 @@ def _check_data(names: set[str], folder: Path | None, skip_bad: bool) -> None:
 
 
 def _names(strategies: str | None) -> list[str]:
-    """Names with commas between; those in brackets separate settings."""
-    return re.findall(r"[^,(]+(?:\([^)]*\))?", strategies or "")
+    """Names with commas between; those in brackets separate settings, or belong to a path."""
+    return re.findall(r"(?:[^,(]|\([^)]*\))+", strategies or "")
 
 
 def _again() -> str:

@@ -19,7 +19,9 @@ def score(
     probs: Annotated[
         Path | None, typer.Argument(help="A .npy, .npz, .csv or .parquet with axes pool, draws, classes.")
     ] = None,
-    measure: Annotated[list[str], typer.Option("--measure", "-m", help="May be given several times.")] = ["balentacq"],  # noqa: B006
+    measure: Annotated[
+        list[str], typer.Option("--measure", "-m", help="A name, or FILE.py:NAME. May be given several times.")
+    ] = ["balentacq"],  # noqa: B006
     top: Annotated[
         int | None, typer.Option(help="How many picks of each measure. Default: 10 on screen, all in a file.")
     ] = None,
