@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 
-def identity(thing: Any) -> str:
+def identity(thing: object) -> str:
     """A name for a strategy, a measure or a setting that another process finds again.
 
     A function is named by its module and its name, never by an address.
@@ -23,7 +23,7 @@ def identity(thing: Any) -> str:
     return _inner(thing)
 
 
-def _inner(value: Any) -> str:
+def _inner(value: object) -> str:
     if isinstance(value, partial):
         named = (f"{name}={_inner(v)}" for name, v in sorted(value.keywords.items()))
         return f"partial({', '.join([_inner(value.func), *map(_inner, value.args), *named])})"
@@ -35,13 +35,13 @@ def _inner(value: Any) -> str:
     return identity(value)
 
 
-def source_hash(thing: Any) -> str | None:
+def source_hash(thing: object) -> str | None:
     """Of the source code of a user's own functions and classes in this object; None where all of it is balent's."""
     found = sorted({text for part in _parts(thing) if (text := _source(part)) is not None})
     return hashlib.sha256("\0".join(found).encode()).hexdigest()[:16] if found else None
 
 
-def _parts(thing: Any) -> list[Any]:
+def _parts(thing: object) -> list[Any]:
     """The functions and classes that an object is made of."""
     if isinstance(thing, partial):
         return [part for inner in (thing.func, *thing.args, *thing.keywords.values()) for part in _parts(inner)]

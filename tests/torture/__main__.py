@@ -16,9 +16,7 @@ def main(seed: int = 0) -> int:
         start = time.monotonic()
         for what, found in importlib.import_module(f"torture.{part}").run(tries, seed).items():
             tried = sum(found[outcome] for outcome in OUTCOMES)
-            print(
-                f"{what:44s}{tried:8d}" + "".join(f"{found[outcome]:13d}" for outcome in OUTCOMES), flush=True
-            )
+            print(f"{what:44s}{tried:8d}" + "".join(f"{found[outcome]:13d}" for outcome in OUTCOMES), flush=True)
             bad += found["traceback"] + found["silent"]
         print(f"  {part}: {time.monotonic() - start:.0f} s", file=sys.stderr)
     return int(bad > 0)

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import torch
 
@@ -14,17 +13,30 @@ from balent.acquisition.engines.local import MEMORY, Local
 from balent.acquisition.progress import counting
 from balent.acquisition.score_file import written
 from balent.acquisition.view import View
-from balent.data.pool import as_source
+from balent.data.pool import PoolLike, as_source
 from balent.maths.error import GROUPS, jackknife
 from balent.maths.measures import MEASURES, name_of
 from balent.strategies import Race, TopK
 from balent.strategies import strategy as named
-from balent.types import Engine, HasDevice, HasFeatures, HasParts, Measure, Picks, Rereadable, Sampled, Source, Strategy
+from balent.types import (
+    Batch,
+    Engine,
+    HasDevice,
+    HasFeatures,
+    HasParts,
+    Indices,
+    Measure,
+    Picks,
+    Rereadable,
+    Sampled,
+    Source,
+    Strategy,
+)
 
 
 def acquire(
     sampled: Sampled,
-    pool: Any,
+    pool: PoolLike,
     k: int,
     strategy: str | Strategy = "balentacq",
     *,
@@ -35,7 +47,7 @@ def acquire(
     scores: str | os.PathLike[str] | None = None,
     memory: int = MEMORY,
     device: str | None = None,
-    labelled: Any = None,
+    labelled: PoolLike | None = None,
     engine: str | Engine = "local",
     progress: bool | Callable[[int, int | None], None] = False,
 ) -> Picks:
@@ -81,7 +93,7 @@ def _moved(sampled: Sampled, device: str) -> Sampled:
     return sampled.to(device)
 
 
-def _known(labelled: Any) -> Rereadable:
+def _known(labelled: PoolLike) -> Rereadable:
     source = as_source(labelled)
     if not isinstance(source, Rereadable):
         raise TypeError("labelled inputs must have a length, as arrays and Datasets do; a stream has none")
@@ -126,7 +138,7 @@ def _check_wishes(
     sampled: Sampled,
     source: Source,
     with_error: bool,
-    scores: Any,
+    scores: str | os.PathLike[str] | None,
     measures: Sequence[str],
 ) -> None:
     """Can what was asked for be had with this strategy and this pool?"""
@@ -164,7 +176,7 @@ def _with_error(sampled: Sampled, view: View, picks: Picks, chosen: Strategy) ->
     assert measure is not None  # checked before
     at = torch.as_tensor(picks.indices)
 
-    def error(sampled: Sampled, batch: Any, positions: Any) -> torch.Tensor:
+    def error(sampled: Sampled, batch: Batch, positions: Indices) -> torch.Tensor:
         return jackknife(adapt.groups(sampled, batch, positions, GROUPS), measure)
 
     return replace(picks, errors=view.read(sampled, at, error))

@@ -1,7 +1,5 @@
 """Draws computed elsewhere, as functions over positions: the door for models of any framework."""
 
-from typing import Any
-
 import torch
 from jaxtyping import Int
 from torch import Tensor
@@ -9,7 +7,7 @@ from torch import Tensor
 from balent import checks
 from balent.data.probabilities import Table
 from balent.maths.moments import Moments
-from balent.types import Array, Indices, Traits
+from balent.types import Array, Batch, Indices, Traits
 
 BLOCK = 1 << 22  # elements: 16 MB of float32 at a time
 
@@ -34,25 +32,25 @@ class Draws:
         _, draws, classes = self.array.shape
         return Traits(draws, max(1, BLOCK // (draws * classes)), plan="draws computed elsewhere")
 
-    def groups(self, batch: Any, positions: Indices | None, count: int) -> list[Moments]:
+    def groups(self, batch: Batch, positions: Indices | None, count: int) -> list[Moments]:
         """The moments of groups of draws."""
         at = _positions(batch, len(self.array))
         return Moments.groups(self._rows(batch), min(count, self.array.shape[1]), logits=self.logits, positions=at)
 
-    def __call__(self, batch: Any, positions: Indices | None = None) -> Tensor:
+    def __call__(self, batch: Batch, positions: Indices | None = None) -> Tensor:
         rows = self._rows(batch)
         return rows.softmax(-1) if self.logits else rows
 
-    def moments(self, batch: Any, positions: Indices | None = None) -> Moments:
+    def moments(self, batch: Batch, positions: Indices | None = None) -> Moments:
         return Moments.of(self._rows(batch), logits=self.logits, positions=_positions(batch, len(self.array)))
 
-    def features(self, batch: Any) -> Array:
+    def features(self, batch: Batch) -> Array:
         """The features given with the draws, at these positions."""
         if self._features is None:
             raise ValueError("this strategy compares features, but Draws has none; pass Draws(array, features=…)")
         return self._features[batch]
 
-    def _rows(self, batch: Any) -> Tensor:
+    def _rows(self, batch: Batch) -> Tensor:
         rows = _positions(batch, len(self.array))
         first, last = int(rows[0]), int(rows[-1])
         if last - first + 1 == len(rows) and bool((rows.diff() == 1).all()):
@@ -66,7 +64,7 @@ class Draws:
         return checks.draws(self.array.window(start, stop)) if isinstance(self.array, Table) else self.array[start:stop]
 
 
-def _positions(batch: Any, points: int) -> Int[Tensor, " batch"]:
+def _positions(batch: Batch, points: int) -> Int[Tensor, " batch"]:
     """Whole numbers, each the position of a point; the pool of Draws is made of these."""
     try:
         rows = torch.as_tensor(batch)

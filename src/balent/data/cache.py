@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from balent.data.formats import npz
+from balent.data import arrays
 from balent.data.formats.contents import Data, image_of
 from balent.data.views import Images
 
@@ -168,7 +168,7 @@ def _read(target: Path) -> Data | None:
     with contextlib.suppress(ValueError, TypeError, KeyError, OSError):
         about = json.loads((target / "about.json").read_text(encoding="utf-8"))
         x_train, x_test = (_points(target / f"x_{part}.npy") for part in PARTS)
-        y_train, y_test = (torch.from_numpy(npz.mapped(target / f"y_{part}.npy")) for part in PARTS)
+        y_train, y_test = (torch.from_numpy(arrays.npy(target / f"y_{part}.npy", "c")) for part in PARTS)
         names, notes = tuple(about["names"]), tuple(about["notes"])
         ids = (_ids(target / f"ids_{part}.npy") for part in PARTS)
         if len(x_train) == len(y_train) and len(x_test) == len(y_test):
@@ -178,12 +178,12 @@ def _read(target: Path) -> Data | None:
 
 def _points(path: Path) -> Images | Tensor:
     """Bytes are images. Memory that is copied when written to suits torch, and never reaches the file."""
-    array = npz.mapped(path)
+    array = arrays.npy(path, "c")
     return Images(array) if array.dtype == np.uint8 else torch.from_numpy(array)
 
 
 def _ids(path: Path) -> np.ndarray | None:
-    return npz.mapped(path) if path.exists() else None
+    return arrays.npy(path, "c") if path.exists() else None
 
 
 def _forget(place: Path, kind: str, target: Path) -> None:

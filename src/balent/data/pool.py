@@ -6,25 +6,37 @@ collates; any other iterable is a stream of batches, read once. Labels that come
 {"label": y}, are left out: nothing looks at them.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, IterableDataset, default_collate
+from torch.utils.data import DataLoader, Dataset, IterableDataset, default_collate
 
 from balent import checks
 from balent.data.views import Images, Repeated
 from balent.predictors.inputs import size
-from balent.types import Array, Indices, Source
+from balent.types import Array, Batch, Indices, Source
 
 LABELS = ("label", "labels")  # of items that are dicts
 TOGETHER = 256  # items that come one by one
 
 
-def as_source(given: Any) -> Source:
+@runtime_checkable
+class Sized(Protocol):
+    """Points of known length, read by number."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: Any, /) -> Batch: ...
+
+
+# What a person may pass as a pool; `as_source` makes a source of it.
+PoolLike = Source | Sized | Dataset[Any] | Mapping[str, Array] | Iterable[Batch]
+
+
+def as_source(given: object) -> Source:
     """The given points as a source of known length, or as a stream of batches."""
     if isinstance(given, Source):
         return given
@@ -46,20 +58,12 @@ def as_source(given: Any) -> Source:
     )
 
 
-@runtime_checkable
-class Sized(Protocol):
-    """Anything of known length with items by number."""
-
-    def __len__(self) -> int: ...
-    def __getitem__(self, index: Any, /) -> Any: ...
-
-
 @dataclass(frozen=True)
 class Indexed:
     """Points by number. `pool[2:5]` and `pool[positions]` are batches."""
 
-    source: Any
-    collate: Any = default_collate
+    source: Sized | Dataset[Any] | Mapping[str, Array]
+    collate: Callable[[list[Any]], Batch] = default_collate
 
     def __len__(self) -> int:
         return size(self.source)
@@ -72,11 +76,11 @@ class Indexed:
     def positions(self) -> Indices:
         return torch.arange(len(self))
 
-    def at(self, positions: Indices) -> Any:
+    def at(self, positions: Indices) -> Batch:
         """These points as a batch."""
         return self[positions]
 
-    def __getitem__(self, points: slice | Tensor) -> Any:
+    def __getitem__(self, points: slice | Tensor) -> Batch:
         if isinstance(self.source, Mapping):
             return {name: _rows(column, points) for name, column in self.source.items()}
         if isinstance(self.source, Images | Repeated):
@@ -93,13 +97,13 @@ class Indexed:
 
     def _item(self, i: int) -> Any:
         try:
-            item = self.source[i]
+            item = self.source[i]  # type: ignore[index]  # a mapping is read by columns
         except Exception as error:
             error.add_note(f"while reading point {i} of the pool")
             raise
         return item
 
-    def blocks(self, points: int) -> Iterator[tuple[Any, Tensor]]:
+    def blocks(self, points: int) -> Iterator[tuple[Batch, Tensor]]:
         """Batches in order, with their positions."""
         for start in range(0, len(self), points):
             stop = min(start + points, len(self))
@@ -120,13 +124,13 @@ class Subset:
     def size(self) -> int:
         return len(self)
 
-    def at(self, positions: Indices) -> Any:
+    def at(self, positions: Indices) -> Batch:
         """These points as a batch: neighbours as one slice."""
         first, last = int(positions[0]), int(positions[-1])
         together = last - first + 1 == len(positions) and bool((positions.diff() == 1).all())
         return self.whole[slice(first, last + 1) if together else positions]
 
-    def blocks(self, points: int) -> Iterator[tuple[Any, Tensor]]:
+    def blocks(self, points: int) -> Iterator[tuple[Batch, Tensor]]:
         for part in self.positions.split(points):
             yield self.at(part), part
 
@@ -183,13 +187,13 @@ def _values(item: Any) -> list[Any]:
 class Stream:
     """Batches as they come, each point at the position where it came; labels in (x, y) batches are left out."""
 
-    batches: Iterable[Any]
+    batches: Iterable[Batch]
 
     @property
     def size(self) -> None:
         return None
 
-    def blocks(self, points: int) -> Iterator[tuple[Any, Tensor]]:
+    def blocks(self, points: int) -> Iterator[tuple[Batch, Tensor]]:
         """Batches as they come, whatever their size."""
         start = 0
         for batch in self.batches:

@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 
 from balent import checks
-from balent.data.formats import cifar, idx, limits, npz, svhn, tinyimagenet
+from balent.data import arrays
+from balent.data.formats import cifar, idx, limits, svhn, tinyimagenet
 from balent.data.formats import folder as folders
 from balent.data.formats.contents import UNLABELLED, Data, all_labelled, image_of, redundant
 from balent.data.formats.files import folder_of
@@ -35,8 +36,8 @@ TIMES = re.compile(r"(\d+)x(.+)")  # 3xmnist is mnist three times over
 
 def digits() -> Data:
     """1,797 handwritten digits of 8 × 8 pixels (Alpaydin & Kaynak, 1998; as in scikit-learn): 1,200 pool, 597 test."""
-    with np.load(Path(__file__).with_name("digits.npz"), allow_pickle=False) as file:
-        x, y = torch.from_numpy(file["images"]), torch.from_numpy(file["labels"])
+    found = arrays.several(Path(__file__).with_name("digits.npz"), ("images", "labels"))
+    x, y = torch.from_numpy(found["images"]), torch.from_numpy(found["labels"])
     images = x.reshape(-1, 1, 8, 8).float() / 16
     order = mixed(17, torch.arange(len(y))).argsort()
     return split(images, y.long(), order, 597, 10, (1, 8, 8))
@@ -62,10 +63,10 @@ def from_file(path: Path) -> Data:
     """
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
-    found = npz.read(path, (*ARRAYS, *IDS))
+    found = arrays.several(path, (*ARRAYS, *IDS))
     missing = [name for name in ARRAYS if name not in found]
     if missing:
-        has = shown(sorted(npz.names(path)), 200)
+        has = shown(sorted(arrays.names(path)), 200)
         raise ValueError(f"{path} must hold {', '.join(ARRAYS)}, but has no {missing[0]}; it has {has}")
     x_train, x_test = (_numbers(path, name, found[name]) for name in ("x_train", "x_test"))
     y_train, y_test = (_labels(path, *of, found[of[0]]) for of in (("y_train", UNLABELLED), ("y_test", 0)))

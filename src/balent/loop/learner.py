@@ -21,7 +21,7 @@ from torch import Generator, Tensor
 from balent import adapt, checks, names
 from balent.acquisition import randomness
 from balent.acquisition.acquire import acquire
-from balent.data.pool import Indexed, Subset, as_source
+from balent.data.pool import Indexed, PoolLike, Subset, as_source
 from balent.loop import checkpoint, fingerprint, journal
 from balent.loop import start as starts
 from balent.loop.labels import Event, Labels
@@ -57,7 +57,7 @@ class Learner:
     def __init__(
         self,
         predictor: Predictor,
-        pool: Any,
+        pool: PoolLike,
         strategy: str | Strategy = "balentacq",
         *,
         seed: int = 0,

@@ -10,7 +10,6 @@ so that a small score is as exact as a large one.
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import Generator, Tensor
@@ -240,7 +239,7 @@ def _weighted(m: Moments, term: Callable[[Tensor, Tensor], Tensor]) -> Scores:
     return torch.where(m.mean < tiny, 0, m.mean * term(a.clamp(min=tiny), b)).sum(-1)
 
 
-FORMULAS: tuple[Any, ...] = (
+FORMULAS = (
     balentacq, bald, entropy, mean_sd, variation_ratio, margin, random,
     balent, neg_balent, mjent, mjentacq, balentacq_released, posterior_uncertainty,
     aleatoric, beta_bald, beta_aleatoric, beta_eig, expected_effective_loss,

@@ -1,12 +1,11 @@
 """How good predictions are on points that were never asked: four numbers, from mean probabilities."""
 
-from typing import Any
-
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from balent import adapt
+from balent.data.pool import Sized
 from balent.types import Sampled
 
 BINS = 15  # of the calibration error, as is usual since Guo et al. (2017)
@@ -15,7 +14,7 @@ Probabilities = Float[Tensor, "points classes"]
 Truth = Int[Tensor, " points"]
 
 
-def predictions(sampled: Sampled, x: Any) -> Probabilities:
+def predictions(sampled: Sampled, x: Sized) -> Probabilities:
     """E[P] of each point, a block at a time."""
     size = adapt.traits(sampled).block
     spans = [torch.arange(i, min(i + size, len(x))) for i in range(0, len(x), size)]

@@ -26,7 +26,7 @@ from jaxtyping import Float
 from torch import nn
 
 from balent.acquisition.engines.local import ahead
-from balent.data.formats import npz
+from balent.data import arrays
 from balent.data.sources import Data
 from balent.loop import journal
 from balent.loop.journal import Record
@@ -159,7 +159,7 @@ class Blocks:
         for line in self.done[part]:
             path = self.directory / line["file"]
             try:
-                block = npz.mapped(path)
+                block = arrays.npy(path)
                 intact = zlib.crc32(block.tobytes()) == line["crc32"]
             except (OSError, ValueError):
                 intact = False
@@ -208,7 +208,7 @@ def _agree(path: Path, said: dict[str, Any]) -> None:
     """Is this file the one that would be written?"""
     before = None
     with contextlib.suppress(ValueError, KeyError, OSError):
-        before = json.loads(str(npz.read(path, ["about"])["about"]))
+        before = json.loads(str(arrays.npz(path, "about")))
     if before is None:
         raise FileExistsError(f"{path} is there already, and is no file of features; name another, or remove it")
     same(path, before, said)

@@ -3,11 +3,14 @@
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from balent.apps.cli.terminal import errors_in_words, say, show_table, write_csv, wrote
+
+if TYPE_CHECKING:
+    from balent.types import Picks, Sampled
 
 
 def acquire(
@@ -62,7 +65,7 @@ def acquire(
             say(line)
 
 
-def _about(sampled: Any, picks: Any) -> Iterator[str]:
+def _about(sampled: "Sampled", picks: "Picks") -> Iterator[str]:
     """What is worth knowing of a pick beyond its points."""
     from balent import adapt
 

@@ -1,7 +1,7 @@
 """balent score: probabilities that were computed elsewhere."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -54,7 +54,7 @@ def score(
 
 
 @contextmanager
-def _progress(total: int) -> Iterator:
+def _progress(total: int) -> Iterator[Callable[[int], None]]:
     columns = (TextColumn("scoring"), BarColumn(), MofNCompleteColumn(), TextColumn("points"), TimeRemainingColumn())
     with Progress(*columns, console=err, transient=True, disable=not sys.stderr.isatty()) as progress:
         task = progress.add_task("scoring", total=total)

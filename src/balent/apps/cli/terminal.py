@@ -73,14 +73,14 @@ def say(line: str) -> None:
     err.print(escape(line), highlight=False, soft_wrap=True)
 
 
-def show_table(header: list[str], rows: Iterable[list]) -> None:
+def show_table(header: list[str], rows: Iterable[list[Any]]) -> None:
     table = Table(*header, box=None, header_style="bold")
     for row in rows:
         table.add_row(*(f"{cell:.6g}" if isinstance(cell, float) else escape(str(cell)) for cell in row))
     out.print(table)
 
 
-def write_csv(path: Path, header: list[str], rows: Iterable[list]) -> None:
+def write_csv(path: Path, header: list[str], rows: Iterable[list[Any]]) -> None:
     """All of it or nothing: the file appears under its name when it is complete."""
     from balent.data import cells
 
