@@ -398,7 +398,7 @@ def begun_by_0_1(directory):
     path.write_text("".join(json.dumps(event) + "\n" for event in (old, *rest)))
 
 
-@pytest.mark.parametrize("strategy", ["random", "power_bald", "jitter:bald", "badge", "batch_bald"])
+@pytest.mark.parametrize("strategy", ["random", "power_bald", "jitter:bald", "badge", "batch_bald", "diverse:random"])
 def test_a_run_of_0_1_whose_noise_rule_changed_is_refused(tmp_path, strategy):
     """Half of its picks would follow one rule and half another. Nothing is written."""
     with learner(tmp_path, strategy=strategy) as driven:

@@ -7,7 +7,6 @@ may jump (BalEntAcq) or be infinite.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from jaxtyping import Bool
@@ -17,6 +16,7 @@ from balent.geometry.distances import Points, squared
 from balent.geometry.embedded import of_labelled
 from balent.geometry.facility_location import STORED, Facilities
 from balent.geometry.rows import CHUNK
+from balent.maths.measures import random
 from balent.strategies.shortlist import shortlist
 from balent.strategies.top_k import ByMeasure
 from balent.types import Indices, Measure, Needs, Picks, Pool, Sampled
@@ -35,11 +35,14 @@ class Diverse:
     measure: Measure
     times: int = 10
     near: float = 0.2
-    needs: ClassVar[Needs] = Needs(features=True, labelled=True)
 
     def __post_init__(self) -> None:
         if self.times < 1 or self.near < 0:
             raise ValueError(f"times must be 1 or more and near 0 or more, but are {self.times} and {self.near}")
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(features=True, labelled=True, noise=self.measure is random)
 
     def __call__(self, sampled: Sampled, pool: Pool, k: int, *, generator: Generator) -> Picks:
         candidates = min(self.times * k, max(2 * k, STORED))

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import torch
 from torch import Generator, Tensor
@@ -114,7 +113,10 @@ class TopK:
 
     measure: Measure
     stable: bool = field(default=False, repr=False)
-    needs: ClassVar[Needs] = Needs()
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(noise=self.measure is random)
 
     def __call__(self, sampled: Sampled, pool: Pool, k: int, *, generator: Generator) -> Picks:
         enough = (adapt.traits(sampled).n or FEWEST) >= FEWEST
