@@ -1,4 +1,4 @@
-"""Names of objects that a journal can hold: the same in every process, for functions of a user's own too."""
+"""Names of objects for the journal: the same in every process, also for a user's own functions."""
 
 import dataclasses
 import hashlib
@@ -36,7 +36,7 @@ def _inner(value: object) -> str:
 
 
 def source_hash(thing: object) -> str | None:
-    """Of the source code of a user's own functions and classes in this object; None where all of it is balent's."""
+    """A hash of the source code of users' functions and classes in this object; None if all code is balent's."""
     found = sorted({text for part in _parts(thing) if (text := _source(part)) is not None})
     return hashlib.sha256("\0".join(found).encode()).hexdigest()[:16] if found else None
 

@@ -56,7 +56,7 @@ def test_what_is_missing_is_named_with_where_to_get_it_and_where_to_put_it(tmp_p
     monkeypatch.delenv("BALENT_DATA", raising=False)
     with pytest.raises(ValueError, match=r"--data.*BALENT_DATA"):
         load("mnist")
-    with pytest.raises(FileNotFoundError, match="is not a folder"):
+    with pytest.raises(FileNotFoundError, match=r"must be a folder, but .* is not"):
         load("mnist", tmp_path / "nowhere")
 
 

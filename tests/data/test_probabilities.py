@@ -196,7 +196,7 @@ def test_an_empty_array(tmp_path, shape, what):
 
 def test_an_npz_of_several_arrays_asks_which(tmp_path):
     np.savez(tmp_path / "p.npz", probs=P, labels=np.zeros(3))
-    refused(tmp_path / "p.npz", "p.npz holds 2 arrays (probs, labels); choose one with --key")
+    refused(tmp_path / "p.npz", "p.npz holds 2 arrays .probs, labels.; choose one with --key")
     refused(tmp_path / "p.npz", "p.npz has no array 'prob'; did you mean probs", key="prob")
 
 
@@ -266,12 +266,12 @@ def test_an_empty_csv(tmp_path):
 
 def test_a_short_row_is_named_by_its_line(tmp_path):
     (tmp_path / "p.csv").write_text("point,draw,class,probability\n0,0,0,1\n0,0\n")
-    refused(tmp_path / "p.csv", "a row of fewer cells than its header, near line 3")
+    refused(tmp_path / "p.csv", "a row with fewer cells than its header, near line 3")
 
 
 def test_a_probability_that_is_a_word(tmp_path):
     path = write_csv(tmp_path / "p.csv", [(0, 0, 0, "half"), (0, 0, 1, "0.5")])
-    refused(path, "p.csv has a probability that is no number: .*half")
+    refused(path, "p.csv must have numbers in the column probability: .*half")
 
 
 def test_a_csv_that_is_no_text(tmp_path):
@@ -376,7 +376,7 @@ def test_names_of_every_type_of_text(tmp_path, kind):
     ("column", "words"),
     [
         ({"point": pa.array([None, 1])}, "the column point has 1 empty"),
-        ({"point": pa.array([np.nan, 1.0])}, "by finite numbers or names, but one is NaN or inf"),
+        ({"point": pa.array([np.nan, 1.0])}, "by finite numbers or names, but one is NaN or infinite"),
         ({"point": pa.array([0, 1], pa.timestamp("s"))}, r"numbers or names in the column point, but has timestamp"),
         ({"class": pa.array([[0], [1]])}, "numbers or names in the column class, but has list"),
         ({"probability": pa.array(["a", "b"])}, "numbers in the column probability, but has text"),

@@ -219,7 +219,7 @@ def test_blocks_with_other_numbers_of_draws_do_not_fit_together():
 
 
 def test_more_groups_than_draws_are_refused():
-    with pytest.raises(ValueError, match="at least 4 draws, but came 3; draw more functions"):
+    with pytest.raises(ValueError, match="at least 4 draws, but the number of draws is 3; use more"):
         Moments.groups(probabilities(2, 3, 2), 4)
 
 

@@ -25,7 +25,24 @@ from torch import nn
 import balent
 
 POINTS, DRAWS, CLASSES, FEATURES, K = 80, 12, 4, 6, 9
-MEASURES = ["aleatoric", "balent", "balentacq", "balentacq_released", "bald", "beta_aleatoric", "beta_bald", "beta_eig", "entropy", "expected_effective_loss", "mean_sd", "mjent", "mjentacq", "neg_balent", "posterior_uncertainty", "variation_ratio"]
+MEASURES = [
+    "aleatoric",
+    "balent",
+    "balentacq",
+    "balentacq_released",
+    "bald",
+    "beta_aleatoric",
+    "beta_bald",
+    "beta_eig",
+    "entropy",
+    "expected_effective_loss",
+    "mean_sd",
+    "mjent",
+    "mjentacq",
+    "neg_balent",
+    "posterior_uncertainty",
+    "variation_ratio",
+]
 DIVERSE = [f"diverse:{measure}" for measure in MEASURES]
 JOINT = ["core_set", "core_mse", "core_log", "batch_bald(samples=100000)"]  # as many samples as there are label sets
 GAPS = {"draws": 1e-9, "network": 1e-5}  # relative, of float64 and of float32

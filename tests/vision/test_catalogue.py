@@ -173,7 +173,7 @@ def test_files_that_hold_something_else_are_refused(tmp_path, name, message):
 @pytest.mark.usefixtures("offline")
 @pytest.mark.parametrize("name", ["resnet50", "resnet18", "someone/something"])
 def test_without_network_the_local_way_is_named(name):
-    with pytest.raises(OSError, match=r"could not be had .* name a local file .* or efficientnet-lite0"):
+    with pytest.raises(OSError, match=r"could not be loaded .* name a local file .* or efficientnet-lite0"):
         backbone(name)
 
 

@@ -1,4 +1,4 @@
-"""From posterior samples and a pool to picks: streamed, so that memory does not grow with the pool."""
+"""Picks points of a pool by posterior samples. The pool is streamed, so memory does not grow with its size."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -63,10 +63,10 @@ def acquire(
     measures    other measures to score in the same pass, for the file `scores`
     scores      a file (.npy or .parquet) for the scores of all points; it appears when it is complete
     memory      bytes for one block of points
-    device      where the functions are evaluated, if not where they are
-    labelled    inputs that have labels already, for strategies that keep away from them (core_set, diverse)
+    device      where to evaluate the draws, e.g. "cuda"; None leaves them where they are
+    labelled    the labelled points, for strategies that avoid points near them (core_set, diverse)
     engine      "local", or an engine of your own
-    progress    True for a progress bar, or a function of the points done and the points in all
+    progress    True for a progress bar, or a function of the points done and the number of points
     """
     sampled = sampled if device is None else _moved(sampled, device)
     chosen = _strategy(strategy, draws, with_error)
@@ -96,7 +96,9 @@ def _moved(sampled: Sampled, device: str) -> Sampled:
 def _known(labelled: PoolLike) -> Rereadable:
     source = as_source(labelled)
     if not isinstance(source, Rereadable):
-        raise TypeError("labelled inputs must have a length, as arrays and Datasets do; a stream has none")
+        raise TypeError(
+            "labelled must have a length, as an array or a Dataset has, but it is a stream; pass an array or a Dataset"
+        )
     return source
 
 
@@ -104,17 +106,17 @@ def _strategy(strategy: str | Strategy, draws: str | None, with_error: bool) -> 
     chosen = named(strategy) if isinstance(strategy, str) else strategy
     if draws not in (None, "auto"):
         raise ValueError(
-            f'draws must be "auto" or left out, but is {draws!r}; their number is an argument of predictor.sample'
+            f'draws must be "auto" or left out, but is {draws!r}; set their number in predictor.sample(n, …)'
         )
     if draws == "auto" and not isinstance(chosen, TopK):
-        raise ValueError(f'draws="auto" needs the top k of a measure, but the strategy is {strategy}')
+        raise ValueError(f'draws="auto" needs the top k of a measure as strategy (e.g. "bald"), but it is {strategy}')
     if isinstance(chosen, TopK):
         return Race(chosen.measure) if draws == "auto" else replace(chosen, stable=chosen.stable or with_error)
     return chosen
 
 
 def _check_needs(chosen: Strategy, name: str, sampled: Sampled, source: Source) -> None:
-    """Is everything there that the strategy declares to need?  Before any work is done."""
+    """Refuses, before any work, a pool or a Sampled that lacks what the strategy declares to need."""
     needs, traits = adapt.needs(chosen), adapt.traits(sampled)
     if needs.again and not isinstance(source, Rereadable):
         raise ValueError(
@@ -141,7 +143,7 @@ def _check_wishes(
     scores: str | os.PathLike[str] | None,
     measures: Sequence[str],
 ) -> None:
-    """Can what was asked for be had with this strategy and this pool?"""
+    """Refuses options that this strategy or this pool does not support."""
     measured = adapt.measure_of(chosen) is not None
     if with_error and not (measured and isinstance(source, Rereadable)):
         raise ValueError(
@@ -150,28 +152,30 @@ def _check_wishes(
         )
     if with_error and not adapt.traits(sampled).independent:
         raise ValueError(
-            "with_error=True (--error) needs independent draws, but stratified and matched draws depend on each other: "
+            "with_error=True (--error) needs independent draws, but stratified and matched draws are dependent, so "
             'their errors would be too large; use design="independent", or leave with_error out'
         )
     if measures and scores is None:
-        raise ValueError('several measures go to a file: name it with scores="scores.npy" or .parquet')
+        raise ValueError('measures=… needs a file for the scores; name it, as in scores="scores.npy" (or .parquet)')
     if scores is not None and not measured:
-        raise ValueError(f"{name} does not score points, so there is nothing to write; use a measure")
+        raise ValueError(
+            f"{name} does not score points, so scores=… has nothing to write; use a strategy based on a measure"
+        )
     if scores is not None and isinstance(chosen, Race):
         raise ValueError(
-            'draws="auto" gives most points few draws, so their scores are rough; leave it out to write them'
+            'draws="auto" uses few draws for most points, so scores are imprecise; leave draws out to write them'
         )
 
 
 def _wanted(chosen: Strategy, measures: Sequence[str]) -> dict[str, Measure]:
-    """The strategy's own measure and the others asked for, by name."""
+    """The measure of the strategy and the additional measures, by name."""
     own = adapt.measure_of(chosen)
     first = {} if own is None else {name_of(own): own}
     return {**first, **{name: checks.lookup(MEASURES, name, "measure") for name in measures}}
 
 
 def _with_error(sampled: Sampled, view: View, picks: Picks, chosen: Strategy) -> Picks:
-    """The standard error of each pick, from its draws made once more."""
+    """Adds the standard error of each pick; its draws are computed again."""
     measure = adapt.measure_of(chosen)
     assert measure is not None  # checked before
     at = torch.as_tensor(picks.indices)

@@ -52,7 +52,7 @@ class Known:
 
 @dataclass(frozen=True)
 class ScoreTable:
-    """A fold that hands the scores of each block to a writer: for a file in this process, so it is not merged."""
+    """A fold that passes the scores of each block to a writer in this process, so it cannot be merged."""
 
     measures: Mapping[str, Measure]
     seed: int
@@ -63,4 +63,4 @@ class ScoreTable:
         self.write(positions, torch.stack(scores, 1))
 
     def merge(self, other: "ScoreTable") -> "ScoreTable":
-        raise TypeError("a table of scores is written by one process; it cannot be merged")
+        raise TypeError("a file of scores is written by one process, so it cannot be merged; use the local engine")

@@ -1,4 +1,4 @@
-"""Draws computed elsewhere, as functions over positions: the door for models of any framework."""
+"""Draws computed by any framework, as a Sampled. Its pool consists of positions in the array of draws."""
 
 import torch
 from jaxtyping import Int
@@ -60,19 +60,21 @@ class Draws:
         return self.array[rows]
 
     def _window(self, start: int, stop: int) -> Tensor:
-        """Neighbours: a view, of which nothing is copied."""
+        """Consecutive points, as a view without a copy."""
         return checks.draws(self.array.window(start, stop)) if isinstance(self.array, Table) else self.array[start:stop]
 
 
 def _positions(batch: Batch, points: int) -> Int[Tensor, " batch"]:
-    """Whole numbers, each the position of a point; the pool of Draws is made of these."""
+    """The positions in a batch of the pool, checked."""
     try:
         rows = torch.as_tensor(batch)
     except (TypeError, ValueError, RuntimeError):
-        raise TypeError(f"the pool of Draws must be positions, whole numbers, but has {type(batch).__name__}") from None
+        raise TypeError(
+            f"the pool of Draws must be whole numbers (positions), but has {type(batch).__name__}"
+        ) from None
     if rows.ndim != 1 or rows.is_floating_point() or rows.is_complex() or rows.dtype == torch.bool:
         raise TypeError(
-            f"the pool of Draws must be positions, whole numbers, but has {rows.dtype}; use np.arange({points})"
+            f"the pool of Draws must be whole numbers (positions), but has {rows.dtype}; use np.arange({points})"
         )
     if len(rows) and not 0 <= int(rows.min()) <= int(rows.max()) < points:
         raise ValueError(

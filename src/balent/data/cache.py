@@ -34,7 +34,7 @@ Block = tuple[np.ndarray, np.ndarray]  # points, labels
 
 @dataclass(frozen=True)
 class Part:
-    """The pool or the test set, to be read a block at a time: at most so many points of this shape."""
+    """The pool or the test set, read a block at a time: at most `most` points of this shape."""
 
     most: int
     point: tuple[int, ...]
@@ -60,7 +60,14 @@ class Decoded:
 def cached(
     name: str, folder: Path, files: Sequence[Path | str], decode: Callable[[], Decoded], settings: object = ""
 ) -> Data:
-    """What `decode` makes of these files (paths, or names below the folder), or what it made of them before."""
+    """The data that `decode` makes of these files, from the cache if they have not changed.
+
+    name      of the data set, for the name of the cached files
+    folder    the folder of the files; the cache is below it
+    files     paths, or names below the folder
+    decode    reads the files; called only if the cache has no result
+    settings  of `decode`: other settings are cached apart
+    """
     place = _place(folder)
     kind = f"{name[:40]}-{_digest(str(folder.resolve()), repr(settings), 1)[:8]}"
     target = place / f"{kind}-{_digest(FORMAT, *_stamps(folder, files))[:16]}"
@@ -71,7 +78,7 @@ def cached(
             found = _read(target)
             _forget(place, kind, target)
     if found is None:
-        raise OSError(f"{target} was written, but cannot be read again; look at its disk")
+        raise OSError(f"{target} was written, but cannot be read again; check the disk")
     return found
 
 
@@ -84,14 +91,16 @@ def _place(folder: Path) -> Path:
             place.mkdir(parents=True, exist_ok=True)
             if os.access(place, os.W_OK):
                 return place
-    raise OSError(f"decoded data can be kept neither below {folder} nor in {named or own}; set {VARIABLE} to a folder")
+    raise OSError(
+        f"decoded data can be written neither below {folder} nor in {named or own}; set {VARIABLE} to a folder"
+    )
 
 
 def _stamps(folder: Path, files: Sequence[Path | str]) -> Iterator[str]:
     """Strings throughout, since there may be a million of them."""
     for name in files:
         path = name if isinstance(name, Path) else os.path.join(folder, name)
-        stat = os.stat(path, follow_symlinks=os.path.exists(path))  # a link to nowhere is said when it is decoded
+        stat = os.stat(path, follow_symlinks=os.path.exists(path))  # a broken link is reported when it is decoded
         yield f"{name} {stat.st_size} {stat.st_mtime_ns}"
 
 

@@ -1,6 +1,6 @@
 """Files that a person named for our results: complete or as before, and never another file than the one named.
 
-A file is written beside its target under a name that nobody else has, and takes the target's place when it is on disk.
+A file is written beside its target under a unique name, and replaces the target when it is completely on disk.
 A link is followed: the file that it points to is replaced. What has no content to replace (a device, a FIFO, an open
 file such as /dev/stdout) is written to when all is done. "-" is standard output. No torch here: reports write too.
 """
@@ -42,7 +42,7 @@ def whole(path: Path) -> Iterator[Path]:
 
 
 def unused(directory: Path, name: str) -> Path:
-    """A path in the directory that no file has, and that nobody can foresee."""
+    """A new path in the directory that cannot be guessed."""
     return directory / f".{name[:40]}.{secrets.token_hex(8)}.partial"
 
 
@@ -85,9 +85,9 @@ def _status(path: Path) -> os.stat_result | None:
     except FileNotFoundError:
         return None
     if stat.S_ISDIR(found.st_mode):
-        raise IsADirectoryError(f"{path} is a directory, but a file is to be written; name a file in it")
+        raise IsADirectoryError(f"the output must be a file, but {path} is a directory; name a file in it")
     if not os.access(path, os.W_OK):
-        raise PermissionError(f"{path} must not be written to; name another file, or change its permissions")
+        raise PermissionError(f"{path} is not writeable; name another file, or change its permissions")
     return found
 
 

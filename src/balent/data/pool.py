@@ -1,9 +1,9 @@
-"""A pool: anything of points that wait for a label, read in batches, the next one while this one is scored.
+"""A pool of unlabelled points, read in batches; the next batch is read while this one is scored.
 
 Arrays and tensors, dicts of them, images kept as bytes and pools several times over are sliced; Datasets
 (torch's or Hugging Face's) and lists are read item by item; a DataLoader lends its dataset and how it
-collates; any other iterable is a stream of batches, read once. Labels that come with items, as in (x, y) or
-{"label": y}, are left out: nothing looks at them.
+collates; any other iterable is a stream of batches, read once. Labels in the items, as in (x, y) or
+{"label": y}, are removed and never used.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from balent.predictors.inputs import size
 from balent.types import Array, Batch, Indices, Source
 
 LABELS = ("label", "labels")  # of items that are dicts
-TOGETHER = 256  # items that come one by one
+TOGETHER = 256  # items per batch, where they are read one by one
 
 
 @runtime_checkable
@@ -53,7 +53,7 @@ def as_source(given: object) -> Source:
     if isinstance(given, Iterable):
         return Stream(given)
     raise TypeError(
-        "a pool is an array, a Dataset, a DataLoader, a dict of arrays or an iterable of batches, but is of type "
+        "a pool must be an array, a Dataset, a DataLoader, a dict of arrays or an iterable of batches, but is of type "
         f"{type(given).__name__}"
     )
 
@@ -145,7 +145,7 @@ def _columns(source: Mapping[str, Any]) -> dict[str, Array]:
     for name, column in columns.items():
         checks.unmasked(column, f"the array {name!r} of a pool")
         if not isinstance(column, Tensor | np.ndarray):
-            raise TypeError(f"a pool by name is made of arrays, but {name!r} is of type {type(column).__name__}")
+            raise TypeError(f"a pool that is a dict must hold arrays, but {name!r} is of type {type(column).__name__}")
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) != 1:
         raise ValueError(f"the arrays of a pool must have one length, but have {lengths or 'no array'}")
@@ -153,7 +153,7 @@ def _columns(source: Mapping[str, Any]) -> dict[str, Array]:
 
 
 def unlabelled(item: Any) -> Any:
-    """An item or a batch without its label: x of (x, y) or (x,). Two numbers are no pair but a point in the plane."""
+    """An item or a batch without its label: x of (x, y) or (x,). Two numbers are a point in the plane, not a pair."""
     if isinstance(item, Mapping):
         return {name: value for name, value in item.items() if name not in LABELS}
     pair = isinstance(item, tuple | list) and len(item) in (1, 2) and not isinstance(item[0], int | float)
@@ -161,7 +161,7 @@ def unlabelled(item: Any) -> Any:
 
 
 def _tensors(item: Any) -> Any:
-    """Lists of numbers as tensors: `default_collate` would take each number for a thing of its own."""
+    """Lists of numbers as tensors: `default_collate` would treat each number as an item."""
     if isinstance(item, Mapping):
         return {name: _tensors(value) for name, value in item.items()}
     numbers = isinstance(item, list | tuple) and item and isinstance(item[0], int | float | list)
@@ -185,7 +185,7 @@ def _values(item: Any) -> list[Any]:
 
 @dataclass(frozen=True)
 class Stream:
-    """Batches as they come, each point at the position where it came; labels in (x, y) batches are left out."""
+    """A stream of batches. A point's position is its number in the stream; labels in (x, y) batches are removed."""
 
     batches: Iterable[Batch]
 
@@ -194,7 +194,7 @@ class Stream:
         return None
 
     def blocks(self, points: int) -> Iterator[tuple[Batch, Tensor]]:
-        """Batches as they come, whatever their size."""
+        """The batches of the stream, in the sizes it gives."""
         start = 0
         for batch in self.batches:
             x = unlabelled(batch)

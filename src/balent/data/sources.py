@@ -59,7 +59,7 @@ def moons(pool: int = 2000, test: int = 2000, noise: float = 0.15) -> Data:
 def from_file(path: Path) -> Data:
     """An .npz with x_train, y_train, x_test, y_test; labels are 0..classes-1, or -1 in y_train if not known.
 
-    The test set may be empty. Arrays ids_train and ids_test, of text, may say what the points are called.
+    The test set may be empty. Arrays ids_train and ids_test, of text, may name the points.
     """
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
@@ -109,11 +109,13 @@ def load(
     skip_bad: bool = False,
     say: Callable[[str], None] = warnings.warn,
 ) -> Data:
-    """A data set by name, or from a file or folder. `docs/data.md` has all that a name can be.
+    """A data set by name, or from a file or folder. `docs/data.md` lists all possible names.
 
-    `folder` is where published sets and `<name>-features.npz` lie; without it, the environment's BALENT_DATA.
-    `size` is that of images in a folder, in pixels; `skip_bad` leaves out those that cannot be read. What a person
-    should know of how it was read is said, and stands in `.notes`.
+    name      of a data set, a file or a folder; `3x` before it repeats the pool three times
+    folder    the folder with published sets and `<name>-features.npz`; None: the environment variable BALENT_DATA
+    size      height and width of images from a folder, in pixels; None keeps their size
+    skip_bad  leave out images that cannot be read
+    say       is called with notes about how the data were read; they are also kept in `.notes`
     """
     times, of = _times(name)
     if size is not None and size < 1:
@@ -123,7 +125,7 @@ def load(
     elif not _is_known(of) and Path(of).is_dir():
         data = folders.folder(Path(of), size, skip_bad)
     elif size is not None or skip_bad:
-        raise ValueError(f"size and skip_bad are for folders of images, and {name} is none")
+        raise ValueError(f"size and skip_bad are for folders of images, but {name} is not one; leave them out")
     else:
         data = _found(of, folder)
     data = redundant(data, times)
@@ -178,7 +180,7 @@ def features(name: str, folder: Path) -> Data:
 def split(
     x: Tensor, y: Tensor, order: Tensor, test: int, classes: int, image: tuple[int, int, int] | None = None
 ) -> Data:
-    """The last `test` points in this order test, the others are the pool."""
+    """The last `test` points of this order become the test set, the others the pool."""
     pool, held = order[:-test], order[-test:]
     return Data(x[pool], y[pool], x[held], y[held], classes, image)
 

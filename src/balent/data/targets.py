@@ -50,7 +50,7 @@ def _whole_numbers(words: list[str | None], first: int, where: Where) -> list[st
         if word is not None and found[-1] is None:
             raise ValueError(
                 f"labels must be whole numbers 0, 1, … of up to {limits.DIGITS} digits or class names, but {where(i)} "
-                f"has {shown(word)}; leave it empty where nobody has said yet"
+                f"has {shown(word)}; leave it empty where the label is not known"
             )
     return found
 

@@ -26,7 +26,7 @@ class Images:
     def __post_init__(self) -> None:
         if self.array.dtype != np.uint8 or self.array.ndim != 4:
             raise TypeError(
-                f"images are bytes [n, channels, height, width], but came as {self.array.dtype} {self.array.shape}"
+                f"images must be bytes [n, channels, height, width], but are {self.array.dtype} {self.array.shape}"
             )
 
     @property
@@ -55,7 +55,7 @@ class Repeated:
 
     def __post_init__(self) -> None:
         if self.times < 1:
-            raise ValueError(f"a pool is repeated at least once, but times = {self.times}")
+            raise ValueError(f"times must be 1 or more, but is {self.times}")
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -79,7 +79,7 @@ class Repeated:
         """Where in the source these positions are. Without the check any number would be one."""
         outside = (at < -len(self)) | (at >= len(self))
         if bool(outside.any()):
-            raise IndexError(f"positions are 0..{len(self) - 1} in this pool, but one is {int(at[outside][0])}")
+            raise IndexError(f"positions must be 0..{len(self) - 1} in this pool, but one is {int(at[outside][0])}")
         return at % len(self.source)
 
 

@@ -39,7 +39,12 @@ def jackknife(groups: list[Moments], measure: Callable[[Moments], Scores]) -> Te
 def deviates(
     groups: list[Moments], measure: Callable[[Moments], Scores], seed: int, positions: Indices
 ) -> Float[Tensor, " pool"]:
-    """What other draws would have changed in each score: a normal deviate of the position, with the standard error.
+    """A random change of each score with the score's standard error, as other draws would have caused it.
+
+    groups     moments of groups of draws
+    measure    the score, a function of moments
+    seed       of the noise, which is keyed by (seed, position)
+    positions  of the points
 
     The slope of the score along a random change of the groups' weights (the infinitesimal jackknife, Jaeckel, 1972):
     of a mean over g groups, weights 1 + ε_i with normal ε give (g - 1)/g of the variance that the jackknife finds.

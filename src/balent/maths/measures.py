@@ -61,7 +61,7 @@ def entropy(m: Moments) -> Scores:
 
 
 def aleatoric(m: Moments) -> Scores:
-    """E_ω H(Y|ω): the doubt that each function has by itself, which no label can remove."""
+    """E_ω H(Y|ω): the uncertainty within each posterior sample, which no label can remove."""
     return m.entropy
 
 
@@ -132,7 +132,7 @@ def balentacq(m: Moments, precision: float = 1.0) -> Scores:
         BalEnt    = MJEnt / (H(Y) + log 2)
         BalEntAcq = 1 / BalEnt  where BalEnt >= 0,  BalEnt  elsewhere
 
-    First come the points whose BalEnt is barely above zero; it is +∞ at zero itself.
+    Points whose BalEnt is barely above zero are first; the score is +∞ at zero itself.
 
     >>> unknown = torch.tensor([[0.2, 0.8], [0.5, 0.5], [0.8, 0.2]])  # 3 draws, 2 classes
     >>> known = torch.tensor([[0.4, 0.6], [0.5, 0.5], [0.6, 0.4]])

@@ -39,7 +39,7 @@ class Moments:
     def of(cls, draws: Array, *, logits: bool = False, positions: Indices | None = None) -> "Moments":
         """The moments of probabilities, or of logits, [pool, draws, classes] in any memory layout.
 
-        `positions` are what errors call the points, where these are a part of a larger pool.
+        `positions`: the positions of these points in a larger pool, for error messages.
         """
         [m] = cls.groups(draws, 1, logits=logits, positions=positions)
         return m
@@ -48,9 +48,12 @@ class Moments:
     def groups(
         cls, draws: Array, count: int = 2, *, logits: bool = False, positions: Indices | None = None
     ) -> "list[Moments]":
-        """The moments of `count` groups of draws, whose sum are those of all: for standard errors.
+        """The moments of groups of draws, for standard errors. Their sum is the moments of all draws.
 
-        Draw k goes to group k mod count.
+        draws      probabilities, or logits, [pool, draws, classes] in any memory layout
+        count      the number of groups; draw k belongs to group k mod count
+        logits     the numbers are logits
+        positions  the positions of these points in a larger pool, for error messages
         """
         x = checks.draws(draws)
         checks.enough_draws(x.shape[1], count)
@@ -65,7 +68,7 @@ class Moments:
 
     @classmethod
     def cat(cls, blocks: "Iterable[Moments]") -> "Moments":
-        """One after the other, along the pool."""
+        """The moments of several blocks of the pool, concatenated."""
         blocks = list(blocks)
         if len({m.n for m in blocks}) != 1:
             raise ValueError(

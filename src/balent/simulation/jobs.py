@@ -1,4 +1,4 @@
-"""Several runs side by side: a process for each, with one thread each, and their records as they come.
+"""Several runs side by side: a process for each, with one thread each, and their records as they arrive.
 
 Networks that fit a few hundred labels are too small to share out over cores, so cores are given to runs instead. One
 thread also makes sums come out the same, however many runs there are. A run's process dies with the
@@ -84,7 +84,7 @@ def _run(spec: Experiment, directory: Path, options: dict[str, Any], pipe: Conne
     """In a process of its own."""
     import torch
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that speaks with the person
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process at the terminal
     threading.Thread(target=_die_with_parent, daemon=True).start()
     torch.set_num_threads(1)
     pages.keep()
@@ -99,7 +99,7 @@ def _run(spec: Experiment, directory: Path, options: dict[str, Any], pipe: Conne
 
 
 def _ending(code: int) -> str:
-    """How a process ended that did not say so itself."""
+    """How a process ended that did not report its end itself."""
     return f"was killed by signal {-code}" if code < 0 else f"ended without a result (exit code {code})"
 
 

@@ -6,7 +6,7 @@ import zlib
 
 from torch import Tensor
 
-MOST = 25  # pictures a round
+MOST = 25  # pictures per round
 
 
 def thumbnails(images: Tensor) -> list[str]:

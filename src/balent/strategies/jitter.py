@@ -21,7 +21,7 @@ from balent.types import Batch, Indices, Measure, Needs, Picks, Pool, Sampled, S
 
 @dataclass(frozen=True)
 class Jitter:
-    """The k points of the largest scores, each score with Monte-Carlo noise of its own."""
+    """The k points of the largest scores, each score with its own Monte-Carlo noise."""
 
     measure: Measure
     needs: ClassVar[Needs] = Needs(noise=True, jitters=True)

@@ -15,11 +15,10 @@ EXACT = 1e-6  # draws whose sums are as close to 1 as float32 comes need no divi
 
 
 def distributions(draws: Tensor, positions: Indices) -> Probabilities:
-    """The draws with rows that sum to 1; those that are no distributions are refused, with their point."""
+    """The draws with rows that sum to 1; rows that are not distributions are refused, with their point."""
     if draws.shape[1] < 2:
         raise ValueError(
-            "batch_bald, core_mse and core_log see points through how their draws differ, but each point has 1 draw; "
-            "use 2 draws or more"
+            "batch_bald, core_mse and core_log compare draws, but each point has 1 draw; use 2 draws or more"
         )
     total = draws.sum(-1)
     off = (total - 1).abs()

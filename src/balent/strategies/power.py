@@ -53,7 +53,7 @@ def log_key(measure: Measure, scores: Tensor) -> Tensor:
         return own(scores)
     if (scores < 0).any():
         raise ValueError(
-            f"a power needs scores that are not negative, but the measure gives {float(scores.min()):.6g}; "
+            f"power: needs scores of 0 or more, but the measure gives {float(scores.min()):.6g}; "
             "use its top k, make it positive (exp keeps the order), or declare a log_key (balent.maths.facts.declares)"
         )
     return scores.log()

@@ -24,8 +24,8 @@ from balent.strategies.top_k import Best
 from balent.types import Batch, Indices, Measure, Needs, Picks, Pool, Sampled
 
 FEWEST = 4  # draws, of which two halves differ
-FIRST = 16  # draws at least before a point may go: fewer tell too little of those that seldom disagree
-TAILS = 1.3  # errors are not quite normal, nor alike at like values: so much wider, no more is lost than is said
+FIRST = 16  # draws at least before a point may be dropped: with fewer, rare disagreement is not seen
+TAILS = 1.3  # errors are not quite normal: intervals this much wider keep the stated confidence
 KEPT = 1 << 22  # points times classes whose moments are kept between stages: 100 MB
 BINS = 50  # of points with like scores, which share an estimate of the error
 

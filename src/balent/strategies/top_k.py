@@ -19,7 +19,7 @@ Scorer = Callable[[Sampled, Batch, Indices], Tensor]  # one number per point: ch
 
 @dataclass
 class Best:
-    """The k best of all scores seen so far. Ties go to the smaller position, in whatever order blocks come."""
+    """The k best of all scores seen so far. Ties go to the smaller position, whatever the order of the blocks."""
 
     k: int
     scores: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.float64))

@@ -33,7 +33,7 @@ CLASSIFIER = re.compile(r"^(fc|_fc|classifier)\.")  # weights that features do n
 class Backbone(nn.Module):
     """Images [batch, 1 or 3, height, width] in [0, 1] to features [batch, width].
 
-    `image_size=None` leaves images in the size in which they come.
+    `image_size=None` keeps the size of the images.
     """
 
     mean: Tensor
@@ -106,7 +106,9 @@ def backbone(name: str, image_size: int | None = None) -> Backbone:
         raise FileNotFoundError(f"there is no file {path}")
     published = checks.lookup(KINDS, name, "backbone").published
     if published is None:
-        raise ValueError(f"nobody has published weights of {name}; train them by balent simclr, or say {RANDOM}{name}")
+        raise ValueError(
+            f"there are no published weights of {name}; train them with balent simclr, or use {RANDOM}{name}"
+        )
     return made(name, published, image_size)
 
 
@@ -129,7 +131,7 @@ def save(path: Path, trained: Backbone, **more: Any) -> None:
 
 
 def about(path: Path) -> dict[str, Any]:
-    """What a file says beside its weights; nothing, if `save` has not written it."""
+    """The metadata of a file of weights; empty if `save` did not write it."""
     if path.suffix != ".safetensors":
         return {}
     from safetensors import safe_open

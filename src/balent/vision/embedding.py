@@ -47,10 +47,16 @@ Features = Float[np.ndarray, "images width"]
 def embed(
     data: Data, backbone: nn.Module, path: Path, *, about: dict[str, Any], batch_size: int = 64, device: str = "cpu"
 ) -> Iterator[tuple[int, int]]:
-    """Write the features of `data`; yields images done and images in all, what an earlier process did first.
+    """Writes the features of all images to an .npz; yields (images done, number of images).
 
-    `about` stands in the file: what else decides the features, in numbers and words. A file that is there already
-    and says the same is left as it is.
+    data        images and labels
+    backbone    a module from images [batch, 3, height, width] to features [batch, width]
+    path        the .npz to write; a file with the same settings is kept, one with other settings is an error
+    about       settings that decide the features; they are kept in the file
+    batch_size  images at a time
+    device      where the backbone runs
+
+    A process that was stopped is continued by the same call.
     """
     _check(data, batch_size)
     said = {**about, "batch_size": batch_size, "device": device.partition(":")[0]}
@@ -164,7 +170,7 @@ class Blocks:
             except (OSError, ValueError):
                 intact = False
             if not intact:
-                raise ValueError(f"{path} is damaged or gone; remove {self.directory} and run again")
+                raise ValueError(f"{path} is damaged or missing; remove {self.directory} and run again")
             yield block
 
 
@@ -210,16 +216,16 @@ def _agree(path: Path, said: dict[str, Any]) -> None:
     with contextlib.suppress(ValueError, KeyError, OSError):
         before = json.loads(str(arrays.npz(path, "about")))
     if before is None:
-        raise FileExistsError(f"{path} is there already, and is no file of features; name another, or remove it")
+        raise FileExistsError(f"{path} exists already, and is not a file of features; name another file, or remove it")
     same(path, before, said)
 
 
 def same(path: Path, before: dict[str, Any], wanted: dict[str, Any]) -> None:
-    """A file that is there already says of itself what would be written now."""
+    """Refuses an existing file that was made with other settings."""
     for name, value in wanted.items():
         if before.get(name) != value:
             raise FileExistsError(
-                f"{path} is there already, with {name} = {before.get(name)!r}, but {name} = {value!r} came; "
+                f"{path} exists already, with {name} = {before.get(name)!r}, but {name} = {value!r} was given; "
                 "name another file, or remove this one"
             )
 
@@ -229,7 +235,7 @@ def first(data: Data, images: int | None) -> Data:
     if images is None:
         return data
     if images < 1:
-        raise ValueError(f"at least one image must be taken, but {images} were asked for")
+        raise ValueError(f"the number of images must be 1 or more, but is {images}")
     names = (*PARTS, *PARTS.values(), *(name for name in IDS.values() if getattr(data, name) is not None))
     return replace(data, **{name: getattr(data, name)[:images] for name in names})
 
@@ -264,7 +270,7 @@ def _check(data: Data, batch_size: int) -> None:
     if batch_size < 1:
         raise ValueError(f"batch_size must be positive, but is {batch_size}")
     if len(data.x_train) == 0:
-        raise ValueError("there are no images: x_train is empty")
+        raise ValueError("x_train must have images, but is empty")
     for part in PARTS:
         images = getattr(data, part)
         shape = tuple(images[:1].shape)

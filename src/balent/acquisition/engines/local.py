@@ -49,7 +49,7 @@ class Local:
     def read(self, sampled: Sampled, source: Rereadable, positions: Indices, what: Reading) -> Tensor:
         """A reading of some points, in the order given."""
         if not len(positions):
-            raise ValueError("there are no points to read")
+            raise ValueError("the pool is empty, so there are no points to read")
         parts = positions.split(self._block(sampled, source))
         return torch.cat([what(sampled, source.at(part), part).cpu() for part in parts])
 
@@ -69,7 +69,7 @@ class Local:
 
 
 def sizes(sampled: Sampled, source: Rereadable) -> tuple[int, int]:
-    """Classes, and numbers that a point consists of: two points are tried."""
+    """The number of classes and the numbers per point, found by evaluating two points."""
     few = source.positions[:2]
     batch = source.at(few)
     values = batch.values() if isinstance(batch, Mapping) else [batch]
@@ -77,7 +77,7 @@ def sizes(sampled: Sampled, source: Rereadable) -> tuple[int, int]:
 
 
 def tried(sampled: Sampled, batch: Batch, few: Indices) -> int:
-    """The number of classes. Where a model refuses whole numbers, the error speaks of the pool, not of matrices."""
+    """The number of classes. If the model refuses whole numbers, the error names the pool's type."""
     try:
         return sampled.moments(batch, few).mean.shape[1]
     except RuntimeError as error:

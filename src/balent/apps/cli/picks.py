@@ -66,12 +66,12 @@ def acquire(
 
 
 def _about(sampled: "Sampled", picks: "Picks") -> Iterator[str]:
-    """What is worth knowing of a pick beyond its points."""
+    """Lines about how the picks were found and how reliable they are."""
     from balent import adapt
 
     if plan := adapt.traits(sampled).plan:
         yield f"how: {plan}"
     if picks.draws is not None:
-        yield f"{picks.draws:.0f} draws a point; at least {picks.confidence:.0%} of these picks are those of all draws"
+        yield f"{picks.draws:.0f} draws per point; at least {picks.confidence:.0%} of the picks are those of all draws"
     if picks.stability is not None:
         yield f"two halves of the draws agree on {picks.stability:.0%} of the top {len(picks.indices)}"

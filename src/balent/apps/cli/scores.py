@@ -35,7 +35,7 @@ def score(
     """Score your own probabilities, of any framework.  balent score probs.npy -m balentacq --top 100 -o picks.csv
 
     CSV and parquet are in long form: columns point, draw, class, probability. One pass over the file serves all
-    measures. With --top, each measure's best points come first to last; a CSV without --top has every point in order.
+    measures. --top lists the best points of each measure, best first; a CSV without --top has every point, in order.
     """
     from balent.acquisition import ranking
     from balent.data import probabilities

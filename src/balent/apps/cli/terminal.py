@@ -1,4 +1,4 @@
-"""What commands say, and where: results on standard output, all else on standard error.
+"""Output of the commands: results on standard output, everything else on standard error.
 
 Names come from files that others made. What a terminal would obey in them instead of showing it is replaced by signs
 of one column, in everything that is printed here.
@@ -36,7 +36,7 @@ err = Screen(stderr=True)
 
 @contextmanager
 def errors_in_words() -> Iterator[None]:
-    """What the person can mend is said in one sentence; what they cannot keeps its traceback."""
+    """Errors that the user can fix are reported in one sentence; other errors keep their traceback."""
     try:
         yield
     except (ModuleNotFoundError, BrokenPipeError):  # who reads our output has seen enough: typer ends quietly
@@ -60,7 +60,7 @@ def stoppable() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        say("stopped; what was done is kept. The same command goes on from there")
+        say("stopped; everything done so far is kept. Run the same command again to continue")
         raise typer.Exit(130) from None
 
 

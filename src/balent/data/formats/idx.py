@@ -113,7 +113,7 @@ def parse(content: bytes, axes: int) -> np.ndarray:
     shape = [int(size) for size in np.frombuffer(content[4:start], ">u4")]
     expected = start + int(np.prod(shape, dtype=object))
     if len(shape) < axes or len(content) != expected:
-        raise ValueError(f"its header promises {expected:,} bytes for {shape}, but there are {len(content):,}")
+        raise ValueError(f"its header declares {expected:,} bytes for {shape}, but it has {len(content):,}")
     return np.frombuffer(content, np.uint8, offset=start).reshape(shape)
 
 

@@ -68,7 +68,9 @@ def _elements(content: memoryview, order: str) -> Iterator[tuple[int, memoryview
         kind, size = (int(word) for word in np.frombuffer(content[at : at + 8], f"{order}u4"))
         if kind >> 16:
             if kind >> 16 > 4:
-                raise ValueError(f"a small element has up to 4 bytes, but one says {kind >> 16}, after {at:,} bytes")
+                raise ValueError(
+                    f"a small element has up to 4 bytes, but one declares {kind >> 16}, after {at:,} bytes"
+                )
             yield kind & 0xFFFF, content[at + 4 : at + 4 + (kind >> 16)]
             at += 8
             continue
@@ -91,7 +93,7 @@ def _opened(body: memoryview, order: str, most: int) -> memoryview:
     except (zlib.error, ValueError) as error:
         raise ValueError(f"a compressed array cannot be opened: {error}") from None
     if not stream.eof or len(content) < size:
-        raise ValueError("a compressed array ends early, or goes on for longer than it says")
+        raise ValueError("a compressed array is shorter or longer than its header declares")
     return memoryview(content)
 
 

@@ -1,6 +1,6 @@
 """Image files as arrays of bytes: decoded by Pillow, turned upright, converted and cropped, side by side.
 
-Files that cannot be read are all listed. What was done to the others is counted, so that it can be said.
+Files that cannot be read are all listed. What was done to the others is counted and reported.
 """
 
 import os
@@ -50,10 +50,10 @@ class Tally:
 
     def check(self) -> None:
         if self.bad and not self.skip_bad:
-            raise ValueError(f"{self._listed(len(self.bad))}. Mend or remove them, {self.else_do}")
+            raise ValueError(f"{self._listed(len(self.bad))}. Repair or remove them, {self.else_do}")
 
     def notes(self) -> list[str]:
-        """What to say when all are read; files that could not be are an error, unless they may be skipped."""
+        """The notes after all files are read. Unreadable files are an error, unless they may be skipped."""
         self.check()
         left = [f"left out: {self._listed(LISTED)}"] if self.bad else []
         return left + [f"{what}: {count} of {self.total} images" for what, count in sorted(self.done.items())]
