@@ -34,7 +34,7 @@ def example(pool: int = 2000, draws: int = 100, classes: int = 10) -> Table:
 
 @dataclass(frozen=True)
 class Job:
-    """What `balent score` was asked for."""
+    """The arguments of `balent score`."""
 
     table: Table
     names: tuple[str, ...]
@@ -109,7 +109,7 @@ def _picks(fold: Fold) -> Picks:
 
 @dataclass(frozen=True)
 class Ranking:
-    """The best points of each measure, with their errors if they were asked for."""
+    """The best points of each measure, with their errors if requested."""
 
     table: Table
     picks: dict[str, Picks]

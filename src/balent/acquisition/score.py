@@ -1,4 +1,4 @@
-"""Scores and picks for probabilities from any framework, and how far they can be trusted.
+"""Scores and picks for probabilities from any framework, and how reliable they are.
 
 A score is estimated from finitely many draws; another set of draws gives another score. The
 standard error is a jackknife over groups of draws; the stability of a top-K is the share of picks

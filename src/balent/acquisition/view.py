@@ -25,7 +25,7 @@ class View:
 
     @property
     def positions(self) -> Indices:
-        """Of the points that can be read again: none of a stream. Never an error, since isinstance asks for it."""
+        """Positions of the points that can be read again; empty for a stream. Never raises: isinstance reads it."""
         return self.source.positions if isinstance(self.source, Rereadable) else torch.empty(0, dtype=torch.int64)
 
     def scan(self, sampled: Sampled, fold: Folded) -> Folded:

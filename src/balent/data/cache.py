@@ -1,9 +1,9 @@
-"""Decoded arrays, kept beside the data: written once and whole, mapped into memory at every later start.
+"""A cache of decoded data: written once, mapped into memory at every later start.
 
-What is kept belongs to the names, sizes and times of the files it was made from; when one of them
-changes it is made anew. Of several processes one decodes, the others wait. Arrays are .npy, the rest is JSON:
-nothing is pickled. BALENT_CACHE names another place; without it, one below the data folder, or below
-the user's own cache where the data folder may not be written to.
+An entry belongs to the names, sizes and times of the files it was made from. When one of them changes, it is made
+again. Of several processes one decodes and the others wait. Arrays are .npy, the rest is JSON; nothing is pickled.
+BALENT_CACHE names the folder; without it, the cache is in the data folder or, if that is not writeable, in the user's
+cache folder.
 """
 
 import contextlib
@@ -49,7 +49,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Decoded:
-    """What a format makes of files. Notes are asked for when all blocks are read, and may be errors then."""
+    """The decoded files. `notes` is called after all blocks are read, and may raise."""
 
     train: Part
     test: Part
@@ -110,7 +110,7 @@ def _digest(*parts: object) -> str:
 
 @contextlib.contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    """One process at a time; the system takes the lock back however it ends."""
+    """One process at a time. The system releases the lock however the process ends."""
     with path.open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -119,8 +119,8 @@ def _alone(path: Path) -> Iterator[None]:
 def _write(target: Path, decoded: Decoded) -> None:
     """All files or none: the directory gets its name when they are on disk."""
     partial = target.with_name(target.name + ".partial")
-    shutil.rmtree(partial, ignore_errors=True)  # of a process that was killed; we are alone here
-    shutil.rmtree(target, ignore_errors=True)  # cannot be read, or we were not here
+    shutil.rmtree(partial, ignore_errors=True)  # left by a process that was killed; the lock is ours
+    shutil.rmtree(target, ignore_errors=True)  # cannot be read
     try:
         partial.mkdir()
         for part in PARTS:
@@ -171,7 +171,7 @@ def _header(file: BinaryIO, part: Part, count: int) -> None:
 
 
 def _read(target: Path) -> Data | None:
-    """What was kept, mapped; None where there is nothing, or something that was not written whole."""
+    """The entry, mapped; None if there is none or it is incomplete."""
     if not target.is_dir():
         return None
     with contextlib.suppress(ValueError, TypeError, KeyError, OSError):
@@ -196,7 +196,7 @@ def _ids(path: Path) -> np.ndarray | None:
 
 
 def _forget(place: Path, kind: str, target: Path) -> None:
-    """What was made of the files as they were before."""
+    """Removes the entries of earlier versions of the files."""
     for other in place.iterdir():
         if other.name.startswith(f"{kind}-") and other != target and other.is_dir():
             shutil.rmtree(other, ignore_errors=True)

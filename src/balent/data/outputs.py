@@ -1,4 +1,4 @@
-"""Files that a person named for our results: complete or as before, and never another file than the one named.
+"""Output files that the user named: replaced completely or left as they were.
 
 A file is written beside its target under a unique name, and replaces the target when it is completely on disk.
 A link is followed: the file that it points to is replaced. What has no content to replace (a device, a FIFO, an open
@@ -21,12 +21,12 @@ from typing import BinaryIO
 STANDARD_OUTPUT = Path("-")
 DESCRIPTOR = re.compile(r"(?:/dev|/proc/self)/fd/(\d+)")  # an open file, by its number
 LINKS = 40  # in a row: as many as Linux follows
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # only writing fails so, and the system does not say where
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors of writing; the system does not name the file
 
 
 @contextlib.contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """Where to write a file: it appears under its name when it is complete and on disk; else all is as before."""
+    """A path to write to. The file gets its name when it is complete and on disk; after an error nothing changes."""
     old, target = _status(path), Path(os.path.realpath(path))
     if _is_stream(path, old):
         with fresh(unused(Path(tempfile.gettempdir()), target.name), mode=0o600) as partial, _named(path, partial):
@@ -110,7 +110,7 @@ def _copy(partial: Path, path: Path) -> None:
 
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO]:
-    """Open files go on where they are: opening them anew would cut off what was written to them before."""
+    """Open files are appended to: opening them again would delete what was written before."""
     if is_standard_output(path):
         sys.stdout.flush()
         yield sys.stdout.buffer
@@ -122,7 +122,7 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def _named(path: Path, partial: Path) -> Iterator[None]:
-    """Errors of the system speak of the file that was asked for, not of the one that we write on the way."""
+    """System errors name the file that the user named, not the temporary one."""
     try:
         yield
     except OSError as error:

@@ -27,7 +27,7 @@ DECIMAL = re.compile(r"0|-?[1-9][0-9]{0,999}")
 
 @dataclass(frozen=True)
 class Table:
-    """An array [pool, draws, classes] that is read in windows of points; names are what the file calls its points."""
+    """An array [pool, draws, classes] that is read in windows of points; `names` are the file's names of the points."""
 
     shape: tuple[int, ...]
     window: Callable[[int, int], np.ndarray]
@@ -51,7 +51,7 @@ def read(path: Path, key: str | None = None) -> Table:
 def _npy(path: Path, key: str | None) -> Table:
     found = arrays.stored(path)
     shape = found.header.shape
-    if len(shape) != 3 or found.header.fortran or 0 in shape:  # rare: mapped whole; checks speak of its shape
+    if len(shape) != 3 or found.header.fortran or 0 in shape:  # rare: mapped whole; checks report its shape
         return _whole(found.whole())
     checks.draws(found.rows(0, 1))
     return Table(shape, found.rows)

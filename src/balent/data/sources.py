@@ -1,4 +1,4 @@
-"""Data sets by name: what is in the pool, and what tests the result.
+"""Data sets by name: a pool and a test set.
 
 To add one, write a function that returns `Data` and put it into DATASETS, or into PUBLISHED if it is
 read from the user's folder with data. Splits are fixed: a point is in the test set because of a hash of its
@@ -29,7 +29,7 @@ from balent.kernels.hashing import mixed, uniform
 __all__ = ["DATASETS", "PUBLISHED", "Data", "all_labelled", "known", "load", "redundant"]
 
 ARRAYS = ("x_train", "y_train", "x_test", "y_test")
-IDS = ("ids_train", "ids_test")  # need not be there
+IDS = ("ids_train", "ids_test")  # optional
 FEATURES = "-features"  # mnist-features is mnist-features.npz in the folder with data
 TIMES = re.compile(r"(\d+)x(.+)")  # 3xmnist is mnist three times over
 
@@ -135,7 +135,7 @@ def load(
 
 
 def known(name: str) -> None:
-    """An error if there can be no such data set; whether the files of a known one are there is not asked."""
+    """Raises if there is no data set of that name. Does not check that its files exist."""
     _, of = _times(name)
     file = of.startswith(PREFIX) or of.endswith((".npz", *READERS)) or Path(of).is_dir()
     if not file and not _is_known(of):
@@ -148,7 +148,7 @@ def _is_known(name: str) -> bool:
 
 
 def _times(name: str) -> tuple[int, str]:
-    """How many copies of what. A known name is that data set even where a folder of records has the same name."""
+    """The number of repetitions and the name. A known name is that data set even if a folder has the same name."""
     match = TIMES.fullmatch(name)
     several = match and (_is_known(match[2]) or not Path(name).exists())
     return (int(match[1]), match[2]) if match and several else (1, name)

@@ -1,4 +1,4 @@
-"""Points that are made when they are read: images kept as bytes, pools that hold every point several times.
+"""Points that are computed when they are read: images stored as bytes, pools that repeat every point.
 
 Both are indexed as a tensor of points is, by a position, a slice or positions, and give float32
 tensors. Neither holds more than what it was given, so a data set is never in memory as floats.
@@ -44,7 +44,7 @@ class Images:
 
 @dataclass(frozen=True, eq=False)
 class Repeated:
-    """A pool several times over, without copying: positions i, i + n, i + 2n, … are the same point.
+    """A pool repeated several times, without copying: positions i, i + n, i + 2n, … are the same point.
 
     >>> Repeated(torch.tensor([[1.0], [2.0]]), 3)[1:4].tolist()
     [[2.0], [1.0], [2.0]]
@@ -76,7 +76,7 @@ class Repeated:
         return self.source[self._once(torch.as_tensor(at))]
 
     def _once(self, at: Tensor) -> Tensor:
-        """Where in the source these positions are. Without the check any number would be one."""
+        """The rows of the source at these positions, checked."""
         outside = (at < -len(self)) | (at >= len(self))
         if bool(outside.any()):
             raise IndexError(f"positions must be 0..{len(self) - 1} in this pool, but one is {int(at[outside][0])}")

@@ -1,4 +1,4 @@
-"""How far a score can be trusted: its standard error over groups of draws, and noise of that size."""
+"""The Monte-Carlo standard error of a score, from groups of draws, and noise of that size."""
 
 from collections.abc import Callable
 from itertools import accumulate
@@ -57,7 +57,7 @@ def deviates(
 
 
 def weighted(groups: list[Moments], weights: Float[Tensor, "pool groups"]) -> Moments:
-    """The moments of all draws, the groups weighted: each point has weights of its own."""
+    """The moments of all draws, with the groups weighted; each point has its own weights."""
     shares = (weights / weights.sum(1, keepdim=True)).unbind(1)
     mean = _average(shares, [m.mean for m in groups])
     var = _average(shares, [m.var + (m.mean - mean).square() for m in groups])

@@ -1,6 +1,6 @@
-"""What a label is worth at each point: one function of the moments for each measure of the paper.
+"""The measures of the paper, one function of the moments each: how much a label is worth at each point.
 
-Larger means more worth a label. P_c is the probability of class c, a random number because the
+The larger the score, the more a label is worth. P_c is the probability of class c, a random number because the
 network is; Beta(a, b) is fitted to its moments, and P_c⁺ ~ Beta(a + 1, b) is what becomes of it once
 c is seen. H(Y) is the entropy of the label, h a differential entropy. All in nats.
 
@@ -33,12 +33,12 @@ def log_zero_first(scores: Tensor) -> Tensor:
 
 
 def random(m: Moments, *, generator: Generator | None = None) -> Scores:
-    """Uniform on (0, 1): the measure that any other has to beat."""
+    """Uniform on (0, 1): the baseline."""
     return torch.rand(len(m), dtype=m.mean.dtype, generator=generator).to(m.mean.device)
 
 
 def check_draws(measure: Measure, n: int) -> None:
-    """Points are not ranked by how much their draws differ where each has one draw: all that is left is rounding."""
+    """Refuses a measure of how draws differ if each point has one draw: the scores would be rounding errors."""
     if n == 1 and facts(measure).spread:
         enough = ", ".join(sorted(name for name, f in MEASURES.items() if not facts(f).spread))
         raise ValueError(
@@ -67,7 +67,7 @@ def aleatoric(m: Moments) -> Scores:
 
 @declares(spread=True)
 def bald(m: Moments) -> Scores:
-    """I(ω, Y) = H(Y) - E_ω H(Y|ω): how much the functions disagree (Houlsby et al., 2011)."""
+    """I(ω, Y) = H(Y) - E_ω H(Y|ω): how much the posterior samples disagree (Houlsby et al., 2011)."""
     # Never negative; where all draws agree, rounding could make it so.
     return (m.predictive_entropy - m.entropy).clamp(min=0)
 
@@ -90,7 +90,7 @@ def margin(m: Moments) -> Scores:
     tensor([0.7000, 1.0000], dtype=torch.float64)
     """
     top = m.mean.argmax(-1, keepdim=True)
-    second = m.mean.scatter(-1, top, 0).max(-1).values  # 0 where there is but one class
+    second = m.mean.scatter(-1, top, 0).max(-1).values  # 0 if there is only one class
     return (m.rest.gather(-1, top)[:, 0] + second).clamp(max=1)  # rounding, where the two tie
 
 
@@ -110,7 +110,7 @@ def mjent(m: Moments) -> Scores:
 def balent(m: Moments, precision: float = 1.0) -> Scores:
     """Balanced entropy, (U + H(Y)) / (H(Y) + precision · log 2): at most 1 for precision 1.
 
-    Zero is where a label begins to tell more than the model knows. Cases 1 to 5 of the paper are
+    At zero, the information in a label begins to exceed what the model knows. Cases 1 to 5 of the paper are
     the precisions -1, 0, 1, 2 and 3. The denominator vanishes at H(Y) = -precision · log 2, that is,
     only for precisions of 0 and less: the quotient there is infinite, with the sign of U + H(Y).
     """
@@ -157,7 +157,7 @@ def balent_released(m: Moments) -> Scores:
 
 @declares(spread=True, balance=balent_released, log_key=log_signed)
 def balentacq_released(m: Moments) -> Scores:
-    """What the authors' published code computes, with H(Y) counted twice: here to be compared with.
+    """What the authors' published code computes, with H(Y) counted twice; kept for comparison.
 
     (H + log 2) / (U + 2H)  where that is >= 0,  its reciprocal elsewhere
     """
@@ -165,7 +165,7 @@ def balentacq_released(m: Moments) -> Scores:
 
 
 def zero_first(x: Tensor) -> Tensor:
-    """1/x where x >= 0, x elsewhere. Either zero counts as one from above: it comes first, at +∞."""
+    """1/x where x >= 0, x elsewhere. Both zeros (+0 and -0) give +∞ and are first."""
     return torch.where(x >= 0, 1 / x.abs(), x)
 
 

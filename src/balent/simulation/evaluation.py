@@ -1,4 +1,4 @@
-"""How good predictions are on points that were never asked: four numbers, from mean probabilities."""
+"""Quality of predictions on the test set: four metrics, from mean probabilities."""
 
 import torch
 from jaxtyping import Float, Int
@@ -38,7 +38,7 @@ def accuracy(p: Probabilities, y: Truth) -> float:
 def nll(p: Probabilities, y: Truth) -> float:
     """-log p(true class), on average."""
     true = p[torch.arange(len(y)), y]
-    # Probabilities are means of float32 numbers, which know nothing smaller than this: 0 stands for "less than that".
+    # Probabilities are means of float32 numbers; 0 stands for "less than the smallest of them".
     return float(-true.clamp_min(torch.finfo(torch.float32).tiny).log().mean())
 
 
@@ -48,7 +48,7 @@ def brier(p: Probabilities, y: Truth) -> float:
 
 
 def calibration_error(p: Probabilities, y: Truth, bins: int = BINS) -> float:
-    """|how sure - how right| of the likeliest class, in bins of sureness, each weighted by its points."""
+    """Expected calibration error: |confidence - accuracy| in bins of confidence, weighted by their points."""
     sure, guess = p.max(1)
     missed = sure.double() - (guess == y).double()
     at = (sure * bins).ceil().long().clamp(1, bins) - 1

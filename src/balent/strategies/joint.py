@@ -1,7 +1,7 @@
-"""Draws of several points seen together: a draw is one function, and what it says at two points belongs together.
+"""Draws of several points together: a draw is one function, so its values at two points belong together.
 
-Methods that compare points through their draws (BatchBALD, CoreMSE) need functions that are the same
-at every point, and points that can be read again.
+Methods that compare points through their draws (BatchBALD, CoreMSE) need draws that are the same
+functions at every point, and points that can be read again.
 """
 
 import torch
@@ -11,7 +11,7 @@ from balent import checks
 from balent.kernels import SUM_TOLERANCE
 from balent.types import Batch, Indices, Probabilities, Sampled
 
-EXACT = 1e-6  # draws whose sums are as close to 1 as float32 comes need no division
+EXACT = 1e-6  # draws whose sums are within float32 precision of 1 need no division
 
 
 def distributions(draws: Tensor, positions: Indices) -> Probabilities:

@@ -46,7 +46,7 @@ class Powered:
 def log_key(measure: Measure, scores: Tensor) -> Tensor:
     """The logarithm of a positive number in the order of the scores.
 
-    That is what the measure declares, else the score itself; a score of 0 comes last.
+    That is what the measure declares, else the score itself; a score of 0 is last.
     """
     own = facts(measure).log_key
     if own is not None:

@@ -1,7 +1,7 @@
-"""Backbones by name: published ones, one's own from a file, models of the hub, random ones.
+"""Backbones by name: published weights, a file of weights, models of the hub, random weights.
 
 A `Backbone` takes images in [0, 1] and does the rest itself: their size, channels and normalisation become
-those that its weights were trained with. Nothing is executed that may hide in a file.
+those that its weights were trained with. No code from a file is executed.
 """
 
 import json
@@ -60,7 +60,7 @@ class Backbone(nn.Module):
         return self.network((x - self.mean) / self.std)  # by which one channel becomes three
 
     def about(self) -> dict[str, Any]:
-        """What must be known beside the weights."""
+        """The settings that belong to the weights."""
         colours = {"mean": self.mean.flatten().tolist(), "std": self.std.flatten().tolist()}
         return {"backbone": self.name, "image_size": self.image_size, **colours}
 
@@ -160,7 +160,7 @@ def _kind_of(state: dict[str, Tensor], path: Path) -> str:
         if {_bare(key): tuple(value.shape) for key, value in wanted.items()} == found:
             return name
     raise ValueError(
-        f"{path} holds {len(state)} weights that are those of no network here ({', '.join(KINDS)}); "
+        f"{path} holds {len(state)} weights that fit none of the networks here ({', '.join(KINDS)}); "
         "a model of the hub is read from its folder, where config.json is"
     )
 
@@ -200,7 +200,7 @@ def _preparation(transformers: Any, name: str) -> tuple[int, Colour, Colour]:
     """Size, mean and deviation from its preprocessor_config.json; ImageNet's where a model has none."""
     try:
         found, _ = transformers.ImageProcessingMixin.get_image_processor_dict(name)
-    except OSError:  # the model itself was had from there: there is no such file
+    except OSError:  # the model was loaded from there, so this file does not exist
         found = {}
     size = found.get("size", 224)
     side = size if isinstance(size, int) else size.get("shortest_edge") or size["height"]

@@ -37,9 +37,9 @@ from balent.predictors.training import placed
 PARTS = {"x_train": "y_train", "x_test": "y_test"}
 IDS = {"x_train": "ids_train", "x_test": "ids_test"}
 SECONDS = 10.0  # of work that a kill may cost
-ROWS = 4096  # of features that wait in memory
+ROWS = 4096  # of features kept in memory until they are written
 PIXELS = 250_000  # of a batch on a CPU
-PROBES = 64  # images that stand for all of them when data are compared
+PROBES = 64  # images that are compared to recognise the data
 
 Features = Float[np.ndarray, "images width"]
 
@@ -147,7 +147,7 @@ class Blocks:
             self.flush(part)
 
     def flush(self, part: str) -> None:
-        """What waits goes to disk, and then into the journal."""
+        """Writes the rows in memory to disk, then to the journal."""
         if self.waiting:
             block = np.concatenate(self.waiting)
             self.waiting = []
@@ -159,7 +159,7 @@ class Blocks:
         self.since = monotonic()
 
     def read(self, part: str) -> Iterator[Features]:
-        """The blocks of a part in order, each compared with what the journal says of it; an empty one for no images."""
+        """The blocks of a part in order, their checksums verified; one empty block if there are no images."""
         if not self.done[part]:
             yield next(self.read("x_train"))[:0]
         for line in self.done[part]:
@@ -211,7 +211,7 @@ def _write(archive: zipfile.ZipFile, name: str, blocks: Iterable[np.ndarray], ro
 
 
 def _agree(path: Path, said: dict[str, Any]) -> None:
-    """Is this file the one that would be written?"""
+    """Refuses an existing file with other settings."""
     before = None
     with contextlib.suppress(ValueError, KeyError, OSError):
         before = json.loads(str(arrays.npz(path, "about")))

@@ -1,8 +1,8 @@
 """SimCLR (Chen et al., 2020): a backbone learns, without labels, which two views come from one image.
 
 Two random views of each image of a batch go through the backbone and a small head. The loss asks of each view to
-find the other one among all views of the batch; in the end the head is thrown away. What is random in a step is a
-function of the seed and the number of the step, so a process that was killed goes on from its last checkpoint to
+find the other one among all views of the batch; the head is discarded at the end. Random numbers of a step are a
+function of the seed and the number of the step, so a killed process continues from its last checkpoint to
 the same weights, bit for bit (on the same machine with as many threads).
 """
 
@@ -33,7 +33,7 @@ SHARE = 0.02  # unless checkpoints would take more of the time than this
 
 @dataclass(frozen=True)
 class SimCLR:
-    """Everything that decides a training. Defaults are those of the paper where it says them (appendix, "More
+    """Everything that decides a training. Defaults are those of the paper where it states them (appendix, "More
     experimental details": 224 × 224 pixels, batches of 192, 500 epochs, Adam with a learning rate of 0.0003)."""
 
     epochs: int = 500
@@ -57,7 +57,7 @@ class SimCLR:
 
 @dataclass(frozen=True)
 class Step:
-    """How far it is."""
+    """Progress of the training."""
 
     done: int
     steps: int
@@ -133,7 +133,7 @@ def _steps(images: Any, settings: SimCLR) -> int:
 
 
 def positions(n: int, step: int, settings: SimCLR) -> Tensor:
-    """The images of a step: every epoch has each image once, in an order of its own, in batches of nearly one size."""
+    """The images of a step: every epoch has each image once, in its own order, in batches of nearly equal size."""
     epoch, at = divmod(step, math.ceil(n / settings.batch_size))
     generator = Generator().manual_seed(seed_of(settings.seed, "order", epoch))
     return torch.randperm(n, generator=generator).tensor_split(math.ceil(n / settings.batch_size))[at]
@@ -141,7 +141,7 @@ def positions(n: int, step: int, settings: SimCLR) -> Tensor:
 
 @dataclass
 class Run:
-    """A training as it stands: all that a checkpoint keeps."""
+    """The state of a training: everything that a checkpoint keeps."""
 
     model: nn.Sequential  # backbone, head
     optimizer: torch.optim.Adam

@@ -54,7 +54,7 @@ class Local:
         return torch.cat([what(sampled, source.at(part), part).cpu() for part in parts])
 
     def try_out(self, sampled: Sampled, source: Source) -> None:
-        """Evaluate two points, once: what cannot be evaluated is refused before any work, by every strategy."""
+        """Evaluates two points, so that a pool that does not fit the model is refused before any work."""
         if self._sizes is None and isinstance(source, Rereadable):
             self._sizes = sizes(sampled, source)
 
@@ -91,7 +91,7 @@ def tried(sampled: Sampled, batch: Batch, few: Indices) -> int:
 
 
 def add(fold: Fold, sampled: Sampled, batch: Batch, positions: Indices) -> None:
-    """The block into the fold, or its halves one after the other where memory runs out."""
+    """Adds the block to the fold; if memory runs out, in halves."""
     try:
         fold.add(sampled, batch, positions)
         return

@@ -1,7 +1,7 @@
 """Output of the commands: results on standard output, everything else on standard error.
 
-Names come from files that others made. What a terminal would obey in them instead of showing it is replaced by signs
-of one column, in everything that is printed here.
+File names may contain control characters, which a terminal would obey. In everything that is printed here, they are
+replaced by visible characters.
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,7 +24,7 @@ SIGNS |= dict.fromkeys(
 
 
 class Screen(Console):
-    """A console that no text gives orders to. Each string passes here, in tables too, before its width is measured."""
+    """A console that shows control characters instead of obeying them, in tables too."""
 
     def render_str(self, text: str, **options: Any) -> Text:
         return super().render_str(text.translate(SIGNS), **options)

@@ -22,7 +22,7 @@ MOST_AXES = 32  # SVHN has 4
 
 
 def arrays(path: Path, names: Collection[str]) -> dict[str, np.ndarray]:
-    """The arrays of these names, with MATLAB's axes. ValueError says what is wrong with the file."""
+    """The arrays of these names, with MATLAB's axes. A damaged file is a ValueError."""
     with path.open("rb") as file:
         if path.stat().st_size <= HEADER:
             raise ValueError(f"a MATLAB file is longer than its header of {HEADER} bytes")
@@ -82,7 +82,7 @@ def _elements(content: memoryview, order: str) -> Iterator[tuple[int, memoryview
 
 
 def _opened(body: memoryview, order: str, most: int) -> memoryview:
-    """The contents of the array that was compressed: as many bytes as it says, and no more than allowed."""
+    """The contents of the array that was compressed: as many bytes as declared, and no more than allowed."""
     stream = zlib.decompressobj()
     try:
         kind, size = (int(word) for word in np.frombuffer(stream.decompress(body, 8), f"{order}u4"))
