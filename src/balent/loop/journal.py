@@ -133,8 +133,8 @@ def in_words(path: Path) -> Iterator[None]:
         raise
     except OSError as error:
         raise OSError(
-            f"{path} cannot be written: {error.strerror or error}; everything written before is intact: free the disk, "
-            "then run the same command again to continue (balent run with --resume)"
+            f"{path} cannot be written: {error.strerror or error}; everything written before is intact: free space "
+            "there, then run the same command again to continue (balent run with --resume)"
         ) from error
 
 
