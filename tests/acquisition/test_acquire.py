@@ -477,7 +477,7 @@ REFUSED = {
     "scores of auto": ({"draws": "auto", "scores": "s.npy"}, "scores are imprecise; leave draws out to write them"),
     "scores of a stream": (
         {"pool": stream, "scores": "s.npy"},
-        "scores of a stream .* cannot be written",
+        "scores=… needs a pool of known length, but it is a stream",
     ),
     "scores of no measure": (
         {"strategy": "random", "scores": "s.npy"},

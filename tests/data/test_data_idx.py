@@ -70,7 +70,7 @@ def damage(path, change):
         (lambda b: b[: len(b) // 2], "end-of-stream"),
         (lambda b: b[:200] + bytes([b[200] ^ 1]) + b[201:], "damaged"),  # a flipped bit: gzip notices
         (lambda b: b"<html>not found</html>", "Not a gzipped file"),
-        (lambda b: gzip.compress(gzip.decompress(b)[:-1]), r"promises 9,424 bytes for \[12, 28, 28\].*9,423"),
+        (lambda b: gzip.compress(gzip.decompress(b)[:-1]), r"declares 9,424 bytes for \[12, 28, 28\].*9,423"),
         (lambda b: gzip.compress(b"\0\0\x0d\x03" + gzip.decompress(b)[4:]), "begins with 000803, this with 00000d03"),
         (lambda b: gzip.compress(b"\0\0"), "begins with 000803"),
     ],

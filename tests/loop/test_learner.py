@@ -221,7 +221,7 @@ def test_skipped_points_are_neither_trained_on_nor_asked_unless_they_are_told():
     [
         ([40], [0], ValueError, r"positions must be 0\.\.39"),
         ([-1], [0], ValueError, r"positions must be 0\.\.39"),
-        ([1, 2], [0], ValueError, "2 points, 1 labels"),
+        ([1, 2], [0], ValueError, "2 points and 1 labels"),
         ([1], [-1], ValueError, "one is -1"),
         ([1], [2], ValueError, r"labels must be class numbers 0\.\.1 of the model, but one is 2"),
         ([1], [2**63], ValueError, r"one is 9223372036854775808; nothing was recorded"),
