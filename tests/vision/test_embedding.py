@@ -126,10 +126,10 @@ def test_a_block_that_was_damaged_is_not_used(tmp_path, monkeypatch, damage):
 
 
 CHANGED = {
-    "batch size": ({"batch_size": 4}, "batch_size = 8, but batch_size = 4 came"),
+    "batch size": ({"batch_size": 4}, "batch_size = 8, but batch_size = 4 was given"),
     "weights": ({"backbone": tiny(1)}, "weights = '.*', but weights = "),
     "images": ({"source": data(51)}, "images = '.*', but images = "),
-    "backbone": ({"about": {"backbone": "other"}}, "backbone = 'tiny', but backbone = 'other' came"),
+    "backbone": ({"about": {"backbone": "other"}}, "backbone = 'tiny', but backbone = 'other' was given"),
 }
 
 

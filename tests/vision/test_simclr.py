@@ -144,8 +144,12 @@ def test_an_old_checkpoint_costs_its_steps_and_nothing_else(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "about", "message"),
     [
-        (SimCLR(epochs=2, batch_size=8, image_size=8, projection=4), {}, "learning_rate = 0.003, but .* = 0.0003 came"),
-        (SMALL, {"images": "others"}, "images = None, but images = 'others' came"),
+        (
+            SimCLR(epochs=2, batch_size=8, image_size=8, projection=4),
+            {},
+            "learning_rate = 0.003, but .* = 0.0003 was given",
+        ),
+        (SMALL, {"images": "others"}, "images = None, but images = 'others' was given"),
     ],
 )
 def test_a_training_goes_on_as_it_began(tmp_path, settings, about, message):
