@@ -118,7 +118,7 @@ def test_points_are_read_in_the_order_given(memory):
 
 
 def test_no_points_cannot_be_read():
-    with pytest.raises(ValueError, match="there are no points to read"):
+    with pytest.raises(ValueError, match="the pool is empty, so there are no points"):
         Local().read(SAMPLED, SOURCE, torch.arange(0), mean)
 
 

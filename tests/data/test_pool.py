@@ -115,7 +115,7 @@ def test_positions_of_a_loader_are_those_of_its_dataset():
 @pytest.mark.parametrize("source", [7, None, print], ids=["number", "nothing", "function"])
 def test_what_is_no_pool_is_refused(source):
     with pytest.raises(
-        TypeError, match=r"a pool is an array, .* a DataLoader, a dict of arrays or an iterable of batches, but"
+        TypeError, match=r"a pool must be an array, .* a DataLoader, a dict of arrays or an iterable of batches, but"
     ):
         as_source(source)
 

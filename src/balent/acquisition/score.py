@@ -1,4 +1,4 @@
-"""Scores and picks for probabilities from any framework, and how far they can be trusted.
+"""Scores and picks for probabilities from any framework, and how reliable they are.
 
 A score is estimated from finitely many draws; another set of draws gives another score. The
 standard error is a jackknife over groups of draws; the stability of a top-K is the share of picks
@@ -28,13 +28,13 @@ from balent.types import Array, Batch, Indices, Measure, Picks, Sampled
 def score(
     draws: Array, measure: str | Measure = "balentacq", *, logits: bool = False, with_error: bool = False, seed: int = 0
 ) -> Array | tuple[Array, Array]:
-    """What a label is worth at each point of draws [pool, draws, classes], as the same kind of array.
+    """The score of each point: how much its label is worth. Returns the kind of array that was passed.
 
-    draws       probabilities, or logits, of posterior samples
+    draws       probabilities, or logits, of posterior samples: [pool, draws, classes]
     measure     a name (see `balent list`), or a function of moments
     logits      the numbers are logits
     with_error  return (scores, errors): the Monte-Carlo standard error of each score
-    seed        of the random measure
+    seed        seed of the measure `random`
 
     >>> import numpy as np
     >>> score(np.array([[[0.9, 0.1], [0.5, 0.5]], [[0.7, 0.3], [0.7, 0.3]]]), "bald").round(4)
@@ -72,10 +72,16 @@ class Scored:
 def select(
     draws: Array, measure: str | Measure = "balentacq", k: int = 1, *, logits: bool = False, seed: int = 0
 ) -> Picks:
-    """The k points to label next, best first, ties by position; a measure or any strategy by name.
+    """The k points to label next, best first, ties by position.
 
-    For the top k of a measure, `stability` is the share of their top k that two halves of the draws agree on (None
-    for fewer than four draws).
+    draws    probabilities, or logits, of posterior samples: [pool, draws, classes]
+    measure  the name of a measure or of any strategy (see `balent list`), or a function of moments
+    k        the number of points
+    logits   the numbers are logits
+    seed     seed of the strategy's noise
+
+    For the top k of a measure, `stability` of the picks is the share of the top k on which two halves of the draws
+    agree (None for fewer than four draws).
 
     >>> import numpy as np
     >>> select(np.array([[[0.7, 0.3], [0.7, 0.3]], [[0.9, 0.1], [0.5, 0.5]]]), "bald", k=1).indices

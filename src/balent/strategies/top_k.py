@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import torch
 from torch import Generator, Tensor
@@ -20,7 +19,7 @@ Scorer = Callable[[Sampled, Batch, Indices], Tensor]  # one number per point: ch
 
 @dataclass
 class Best:
-    """The k best of all scores seen so far. Ties go to the smaller position, in whatever order blocks come."""
+    """The k best of all scores seen so far. Ties go to the smaller position, whatever the order of the blocks."""
 
     k: int
     scores: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.float64))
@@ -114,7 +113,10 @@ class TopK:
 
     measure: Measure
     stable: bool = field(default=False, repr=False)
-    needs: ClassVar[Needs] = Needs()
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(noise=self.measure is random)
 
     def __call__(self, sampled: Sampled, pool: Pool, k: int, *, generator: Generator) -> Picks:
         enough = (adapt.traits(sampled).n or FEWEST) >= FEWEST

@@ -49,12 +49,12 @@ class Local:
     def read(self, sampled: Sampled, source: Rereadable, positions: Indices, what: Reading) -> Tensor:
         """A reading of some points, in the order given."""
         if not len(positions):
-            raise ValueError("there are no points to read")
+            raise ValueError("the pool is empty, so there are no points to read")
         parts = positions.split(self._block(sampled, source))
         return torch.cat([what(sampled, source.at(part), part).cpu() for part in parts])
 
     def try_out(self, sampled: Sampled, source: Source) -> None:
-        """Evaluate two points, once: what cannot be evaluated is refused before any work, by every strategy."""
+        """Evaluates two points, so that a pool that does not fit the model is refused before any work."""
         if self._sizes is None and isinstance(source, Rereadable):
             self._sizes = sizes(sampled, source)
 
@@ -69,7 +69,7 @@ class Local:
 
 
 def sizes(sampled: Sampled, source: Rereadable) -> tuple[int, int]:
-    """Classes, and numbers that a point consists of: two points are tried."""
+    """The number of classes and the numbers per point, found by evaluating two points."""
     few = source.positions[:2]
     batch = source.at(few)
     values = batch.values() if isinstance(batch, Mapping) else [batch]
@@ -77,7 +77,7 @@ def sizes(sampled: Sampled, source: Rereadable) -> tuple[int, int]:
 
 
 def tried(sampled: Sampled, batch: Batch, few: Indices) -> int:
-    """The number of classes. Where a model refuses whole numbers, the error speaks of the pool, not of matrices."""
+    """The number of classes. If the model refuses whole numbers, the error names the pool's type."""
     try:
         return sampled.moments(batch, few).mean.shape[1]
     except RuntimeError as error:
@@ -91,7 +91,7 @@ def tried(sampled: Sampled, batch: Batch, few: Indices) -> int:
 
 
 def add(fold: Fold, sampled: Sampled, batch: Batch, positions: Indices) -> None:
-    """The block into the fold, or its halves one after the other where memory runs out."""
+    """Adds the block to the fold; if memory runs out, in halves."""
     try:
         fold.add(sampled, batch, positions)
         return
