@@ -62,7 +62,7 @@ class Indexed:
     collate: Any = default_collate
 
     def __len__(self) -> int:
-        return size(self.source)
+        return len(next(iter(self.source.values())) if isinstance(self.source, Mapping) else self.source)
 
     @property
     def size(self) -> int:

@@ -88,6 +88,8 @@ def _settings(name: str, inner: str) -> dict[str, Any]:
 
 def _set(chosen: Any, settings: dict[str, Any], name: str) -> Strategy:
     """The strategy with other settings; those it does not have are its measure's."""
+    if not settings:
+        return chosen
     measure: Any = adapt.measure_of(chosen)
     theirs = {key: p.default for key, p in signature(measure).parameters.items() if key != "m"} if measure else {}
     own = {field.name: vars(chosen)[field.name] for field in fields(chosen) if field.name not in NO_SETTINGS}
