@@ -1,10 +1,10 @@
 """How many files does a reader visit to follow one block, one question, one round?
 
 Counts the files of balent whose functions are called, and how often a call is in another file than the call before it
-in the same thread. Returns, lambdas and comprehensions do not count. Posterior samples have masks per point, and have
-been used once before, so their network is planned. Four walks: one `acquire` of a pool of one block, from its first
-check to its picks (it also tries two points before the scan); each further block; one `Learner.ask`; one round of
-`balent run`. The last three are a walk of n + 1 steps less one of n steps.
+in the same thread; returns do not count. The compiled kernel is used if there is one. Posterior samples have masks per
+point, and have been used once before, so their network is planned. Four walks: one `acquire` of a pool of one block,
+from its first check to its picks (it also tries two points before the scan); each further block; one `Learner.ask`; one
+round of `balent run`. The last three are a walk of n + 1 steps less one of n steps.
 
     python benchmarks/walk.py
 """
@@ -34,7 +34,7 @@ class Trail:
 
     def __call__(self, frame, event, arg) -> None:
         path = frame.f_code.co_filename
-        if event != "call" or not path.startswith(ROOT) or frame.f_code.co_name.startswith("<"):
+        if event != "call" or not path.startswith(ROOT):
             return
         thread = threading.get_ident()
         self.changes += self.last.get(thread, path) != path

@@ -63,11 +63,12 @@ def acquire(
     size = source.size
     checks.batch_size(k, size)
     generator, name = checks.generator(seed), strategy if isinstance(strategy, str) else names.identity(chosen)
+    wanted = _wanted(chosen, measures) if measures or scores is not None else {}
     _check_needs(chosen, name, sampled, source)
     if with_error or measures or scores is not None:
         _check_wishes(chosen, name, sampled, source, with_error, scores, measures)
     shown = counting(progress, size) if progress else nullcontext()
-    table = nullcontext() if scores is None else _table(scores, _wanted(chosen, measures), size, generator)
+    table = nullcontext() if scores is None else _table(scores, wanted, size, generator)
     with shown as advance, table as beside:
         running = Local(memory, advance) if engine == "local" else named_engine(engine)
         if isinstance(running, Local):
