@@ -15,7 +15,6 @@ from balent.types import (
     HasMasks,
     HasNeeds,
     HasParts,
-    HasTraits,
     Indices,
     Measure,
     Measured,
@@ -30,7 +29,8 @@ from balent.types import (
 
 def traits(sampled: Sampled) -> Traits:
     """What it declares; the defaults for one that declares nothing."""
-    return sampled.traits if isinstance(sampled, HasTraits) else Traits()
+    declared = getattr(sampled, "traits", None)  # asked once: isinstance would evaluate the property as well
+    return Traits() if declared is None else declared
 
 
 def needs(strategy: Strategy) -> Needs:

@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 from balent.acquisition.engines.local import ahead
 from balent.data.pool import Indexed, Stream, Subset, as_source, unlabelled
-from balent.predictors.functions import as_tensor
+from balent.predictors.inputs import as_tensor
 
 
 class Flow(IterableDataset):

@@ -1,7 +1,8 @@
 """Picks points of a pool by posterior samples. The pool is streamed, so memory does not grow with its size."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
 import torch
@@ -72,18 +73,20 @@ def acquire(
     sampled = sampled if device is None else _moved(sampled, device)
     chosen = _strategy(strategy, draws, with_error)
     source = as_source(pool)
-    checks.batch_size(k, source.size)
+    size = source.size
+    checks.batch_size(k, size)
     generator, name = checks.generator(seed), strategy if isinstance(strategy, str) else names.identity(chosen)
-    wanted = _wanted(chosen, measures)
+    wanted = _wanted(chosen, measures) if measures or scores is not None else {}
     _check_needs(chosen, name, sampled, source)
-    _check_wishes(chosen, name, sampled, source, with_error, scores, measures)
-    with counting(progress, source.size) as advance, written(scores, list(wanted), source.size) as write:
+    if with_error or measures or scores is not None:
+        _check_wishes(chosen, name, sampled, source, with_error, scores, measures)
+    shown = counting(progress, size) if progress else nullcontext()
+    table = nullcontext() if scores is None else _table(scores, wanted, size, generator)
+    with shown as advance, table as beside:
         running = Local(memory, advance) if engine == "local" else named_engine(engine)
         if isinstance(running, Local):
             running.try_out(sampled, source)
-        view = View(running, source, None if labelled is None else View(running, _known(labelled)))
-        if scores is not None:
-            view.beside = ScoreTable(wanted, generator.initial_seed(), write)
+        view = View(running, source, None if labelled is None else View(running, _known(labelled)), beside)
         picks = chosen(sampled, view, k, generator=generator)
         return _with_error(sampled, view, picks, chosen) if with_error else picks
 
@@ -173,6 +176,15 @@ def _wanted(chosen: Strategy, measures: Sequence[str]) -> dict[str, Measure]:
     own = adapt.measure_of(chosen)
     first = {} if own is None else {name_of(own): own}
     return {**first, **{name: named_measure(name) for name in measures}}
+
+
+@contextmanager
+def _table(
+    path: str | os.PathLike[str], wanted: Mapping[str, Measure], total: int | None, generator: torch.Generator
+) -> Iterator[ScoreTable]:
+    """A fold that writes the scores of all points to a file."""
+    with written(path, list(wanted), total) as write:
+        yield ScoreTable(wanted, generator.initial_seed(), write)
 
 
 def _with_error(sampled: Sampled, view: View, picks: Picks, chosen: Strategy) -> Picks:

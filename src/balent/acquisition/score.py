@@ -16,12 +16,12 @@ from balent.acquisition.acquire import acquire
 from balent.acquisition.draws import Draws
 from balent.acquisition.engines.local import Local
 from balent.data.pool import Indexed
+from balent.maths import noise
 from balent.maths.error import GROUPS, jackknife, merged
 from balent.maths.measures import random
 from balent.maths.named import measure as named
 from balent.strategies import TopK, strategy
 from balent.strategies.column import Column
-from balent.strategies.top_k import score_of
 from balent.types import Array, Batch, Indices, Measure, Picks, Sampled
 
 
@@ -60,11 +60,11 @@ class Scored:
 
     def __call__(self, sampled: Sampled, batch: Batch, positions: Indices) -> Tensor:
         groups = adapt.groups(sampled, batch, positions, GROUPS if self.with_error else 1)
-        scores = score_of(self.measure, merged(groups), self.seed, positions)
+        constant = self.measure is random  # does not depend on the draws
+        scores = noise.uniform(self.seed, positions) if constant else self.measure(merged(groups))
         checks.scores(scores, positions)
         if not self.with_error:
             return scores[:, None]
-        constant = self.measure is random  # does not depend on the draws
         errors = torch.zeros_like(scores) if constant else jackknife(groups, self.measure)
         return torch.stack([scores, errors], 1)
 

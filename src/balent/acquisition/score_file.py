@@ -16,11 +16,8 @@ Write = Callable[[Indices, Tensor], None]
 
 
 @contextmanager
-def written(path: str | os.PathLike[str] | None, names: list[str], total: int | None) -> Iterator[Write]:
+def written(path: str | os.PathLike[str], names: list[str], total: int | None) -> Iterator[Write]:
     """A writer of scores by position. The file appears when all scores are written, and not at all after an error."""
-    if path is None:
-        yield lambda positions, scores: None
-        return
     if total is None:
         raise ValueError(
             "scores=… needs a pool of known length, but it is a stream; pass an array, a Dataset or a DataLoader"

@@ -66,7 +66,7 @@ class Indexed:
     collate: Callable[[list[Any]], Batch] = default_collate
 
     def __len__(self) -> int:
-        return size(self.source)
+        return len(next(iter(self.source.values())) if isinstance(self.source, Mapping) else self.source)
 
     @property
     def size(self) -> int:

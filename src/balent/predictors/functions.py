@@ -9,12 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from balent.maths.moments import Moments
+from balent.predictors.inputs import as_tensor
 from balent.types import Indices, Probabilities, Traits
 
 Logits = Float[Tensor, "pool draws classes"]
@@ -48,15 +48,3 @@ class Functions:
         if self.features_of is None:
             raise ValueError("these functions have no features; use a strategy that does not compare points")
         return self.features_of(as_tensor(batch))
-
-
-def as_tensor(batch: Any) -> Any:
-    """Arrays and lists of items as one tensor; what a model takes otherwise (a dict of tensors) as it is."""
-    if isinstance(batch, np.ndarray):
-        # torch knows neither arrays backwards in memory or of the other byte order, nor ones that cannot be written,
-        # such as memory-mapped files.
-        fine = batch.flags.writeable and min(batch.strides, default=0) >= 0
-        return torch.from_numpy(batch.astype(batch.dtype.newbyteorder("="), copy=not fine))
-    if isinstance(batch, list | tuple):
-        return torch.stack([torch.as_tensor(item) for item in batch])
-    return batch

@@ -78,6 +78,8 @@ def strategy(name: str) -> Strategy:
 
 def _set(chosen: Any, settings: dict[str, Any], name: str) -> Strategy:
     """The strategy with other settings; those it does not have are its measure's."""
+    if not settings:
+        return chosen
     formula: Any = adapt.measure_of(chosen)
     theirs = {key: p.default for key, p in islice(signature(formula).parameters.items(), 1, None)} if formula else {}
     own = {field.name: vars(chosen)[field.name] for field in fields(chosen) if field.name not in NO_SETTINGS}

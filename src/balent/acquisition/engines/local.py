@@ -13,8 +13,7 @@ import torch
 from torch import Tensor
 
 from balent import adapt
-from balent.predictors.functions import as_tensor
-from balent.predictors.inputs import take
+from balent.predictors.inputs import as_tensor, take
 from balent.types import Batch, Fold, Folded, Indices, Reading, Rereadable, Sampled, Source
 
 MEMORY = 1 << 27  # bytes: 128 MB of logits, moments and inputs at a time
@@ -56,7 +55,8 @@ class Local:
     def try_out(self, sampled: Sampled, source: Source) -> None:
         """Evaluates two points, so that a pool that does not fit the model is refused before any work."""
         if self._sizes is None and isinstance(source, Rereadable):
-            self._sizes = sizes(sampled, source)
+            few = source.positions[:2]
+            self._sizes = tried(sampled, source.at(few), few)
 
     def _block(self, sampled: Sampled, source: Source) -> int:
         """Points whose logits, moments and inputs fit in the memory of a block."""
@@ -68,18 +68,11 @@ class Local:
         return int(max(1, min(most, self.memory // each)))
 
 
-def sizes(sampled: Sampled, source: Rereadable) -> tuple[int, int]:
-    """The number of classes and the numbers per point, found by evaluating two points."""
-    few = source.positions[:2]
-    batch = source.at(few)
+def tried(sampled: Sampled, batch: Batch, few: Indices) -> tuple[int, int]:
+    """The number of classes and the numbers per point. If the model refuses whole numbers, the error names their type."""
     values = batch.values() if isinstance(batch, Mapping) else [batch]
-    return tried(sampled, batch, few), sum(int(np.prod(np.shape(value)[1:])) for value in values)
-
-
-def tried(sampled: Sampled, batch: Batch, few: Indices) -> int:
-    """The number of classes. If the model refuses whole numbers, the error names the pool's type."""
     try:
-        return sampled.moments(batch, few).mean.shape[1]
+        return sampled.moments(batch, few).mean.shape[1], sum(int(np.prod(np.shape(x)[1:])) for x in values)
     except RuntimeError as error:
         whole = isinstance(batch, np.ndarray | Tensor) and not torch.is_floating_point(as_tensor(batch))
         if not whole or _out_of_memory(error):
