@@ -66,7 +66,8 @@ class Indexed:
     collate: Callable[[list[Any]], Batch] = default_collate
 
     def __len__(self) -> int:
-        return len(next(iter(self.source.values())) if isinstance(self.source, Mapping) else self.source)
+        columns = self.source.values() if isinstance(self.source, Mapping) else [self.source]
+        return len(next(iter(columns)))  # type: ignore[arg-type]  # a Dataset of known length
 
     @property
     def size(self) -> int:

@@ -62,6 +62,8 @@ def strategy(name: str) -> Strategy:
     `file.py:name` and `module:name` are a user's own. Settings stand in brackets, those of the strategy and those of
     its measure: `balentacq(precision=2)`, `power:bald(beta=8)`, `core_mse(reference=1000)`.
     """
+    if name in STRATEGIES:
+        return STRATEGIES[name]
     head, _ = by_name.split(name)
     settings = by_name.settings(name)
     prefix, _, inner = head.partition(":")

@@ -69,7 +69,7 @@ class Local:
 
 
 def tried(sampled: Sampled, batch: Batch, few: Indices) -> tuple[int, int]:
-    """The number of classes and the numbers per point. If the model refuses whole numbers, the error names their type."""
+    """The number of classes and the numbers per point. If the model refuses whole numbers, the error says so."""
     values = batch.values() if isinstance(batch, Mapping) else [batch]
     try:
         return sampled.moments(batch, few).mean.shape[1], sum(int(np.prod(np.shape(x)[1:])) for x in values)
