@@ -1,9 +1,11 @@
 # make demo    install and run the main job        make test   install and run the tests
-# make check   format, lint, type-check, test      make slow   the checks that take minutes, make torture among them
+# make check   what CI runs: formatting, lint, types, tests; changes no file     make format   rewrite files
+# make slow    the checks that take minutes, make torture among them
 # make bench   measure speed, memory and accuracy  make docs   rebuild generated docs
 # make evidence  tables and figures of docs/evidence.md, from the records in results/; evidence-quick runs some anew
 PYTHON ?= python3
 BIN := .venv/bin
+CODE := src tests benchmarks examples $(wildcard docs/*.py)
 KERNEL := CMakeLists.txt $(wildcard src/balent/kernels/native/*)
 
 
@@ -15,13 +17,15 @@ demo: .venv/installed
 test: .venv/installed
 	$(BIN)/python -m pytest -n auto -m "not slow"
 
-check: format
+check: .venv/installed
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy
 	$(MAKE) test
 
 format: .venv/installed
-	$(BIN)/ruff format src tests benchmarks examples
-	$(BIN)/ruff check --fix src tests benchmarks examples
+	$(BIN)/ruff format $(CODE)
+	$(BIN)/ruff check --fix $(CODE)
 
 slow: .venv/installed
 	$(BIN)/python -m pytest -m slow

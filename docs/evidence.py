@@ -14,13 +14,13 @@ from pathlib import Path
 import numpy as np
 from evidence_figure import write_gains, write_settings
 
-from balent.report.published import acquisition_seconds
 from balent.report import load, summary, tables
 from balent.report.against_paper import Beside
 from balent.report.compare import differences, paired, span
 from balent.report.curves import labels_needed, rising
 from balent.report.findings import PHASES, Findings
 from balent.report.load import BASELINE
+from balent.report.published import acquisition_seconds
 from balent.report.sentence import points as signed
 from balent.report.significance import interval
 

@@ -1,7 +1,7 @@
-"""What plug-ins offer beyond their protocols: the one place that asks.
+"""What plug-ins offer beyond their protocols. This is the only module that asks for it.
 
-Everything here takes an object that may be a user's own and gives an answer that always holds, so that
-nobody else probes for attributes.
+Every function takes an object that may be a user's and always gives an answer, so no other module probes for
+attributes.
 """
 
 import numpy as np
@@ -17,7 +17,6 @@ from balent.types import (
     HasMasks,
     HasNeeds,
     HasParts,
-    HasTraits,
     Indices,
     Measure,
     Measured,
@@ -46,7 +45,8 @@ class Untrained:
 
 def traits(sampled: Sampled) -> Traits:
     """What it declares; the defaults for one that declares nothing."""
-    return sampled.traits if isinstance(sampled, HasTraits) else Traits()
+    declared = getattr(sampled, "traits", None)  # asked once: isinstance would evaluate the property as well
+    return Traits() if declared is None else declared
 
 
 def needs(strategy: Strategy) -> Needs:
@@ -60,14 +60,14 @@ def measure_of(strategy: Strategy) -> Measure | None:
 
 
 def per_point(predictor: Samples) -> bool:
-    """Can its draws belong to points?"""
+    """Does it support masks per point?"""
     return isinstance(predictor, HasMasks) and predictor.per_point
 
 
 def part(sampled: Sampled, start: int, stop: int) -> Sampled:
     """Some of the draws."""
     if not isinstance(sampled, HasParts):
-        raise ValueError(f"{type(sampled).__name__} does not give draws in parts; MCDropout's draws do")
+        raise ValueError(f"{type(sampled).__name__} has no method part(start, stop), as the draws of MCDropout have")
     return sampled.part(start, stop)
 
 

@@ -1,7 +1,7 @@
-"""The few checks at the border: what was expected, what came and where, what to do.
+"""Checks of what users pass in. An error says what was expected, what was given and where, and what to do.
 
-Values are looked at by the kernel, in the pass that it makes anyway; only when it finds a bad row
-does `bad_row` look again and put it into words.
+The kernel checks values in the pass that it makes anyway. Only when it finds a bad row, `bad_row` reads that row
+again and describes it.
 """
 
 import difflib
@@ -20,9 +20,9 @@ Entry = TypeVar("Entry")
 
 
 def draws(x: object) -> Tensor:
-    """As a tensor [pool, draws, classes] of floating-point numbers, none of them empty."""
+    """The draws as a tensor [pool, draws, classes] of floating-point numbers. No axis may be empty."""
     if not isinstance(x, np.ndarray | Tensor):
-        raise TypeError(f"draws must be a numpy array or a torch tensor, but came as {type(x).__name__}")
+        raise TypeError(f"draws must be a numpy array or a torch tensor, but are of type {type(x).__name__}")
     unmasked(x, "draws")
     if x.ndim != 3:
         raise ValueError(
@@ -36,7 +36,7 @@ def draws(x: object) -> Tensor:
 
 
 def unmasked(x: object, what: str) -> None:
-    """Nothing here leaves masked numbers out, so an array with a mask would be taken with what the mask hides."""
+    """Refuses a masked array: nothing here would leave the masked numbers out."""
     if np.ma.is_masked(x):
         raise TypeError(
             f"{what} must not be a masked array: its mask would be ignored; leave the masked points out, "
@@ -61,7 +61,7 @@ def _floating(x: Array) -> Tensor:
 
 
 class _Memory:
-    """Memory that we only read, said to be writeable. One class for all: one each would wait for the collector."""
+    """Memory that we only read, declared as writeable. One class serves all arrays, so no garbage is left behind."""
 
     def __init__(self, interface: dict[str, Any], owner: np.ndarray) -> None:
         self.__array_interface__, self.owner = interface, owner
@@ -99,9 +99,11 @@ def _complaint(row: Tensor, logits: bool, tolerance: float) -> str:
 LOGITS_HINT = "; if these are logits, pass logits=True (on the command line: --logits)"
 
 
-def enough_draws(came: int, wanted: int) -> None:
-    if came < wanted:
-        raise ValueError(f"a Monte-Carlo error needs at least {wanted} draws, but came {came}; draw more functions")
+def enough_draws(given: int, wanted: int) -> None:
+    if given < wanted:
+        raise ValueError(
+            f"a Monte-Carlo error needs at least {wanted} draws, but the number of draws is {given}; use more"
+        )
 
 
 def batch_size(k: object, pool: int | None) -> None:
@@ -112,17 +114,17 @@ def batch_size(k: object, pool: int | None) -> None:
 
 
 def predictor(given: object) -> None:
-    """Is this something that a Learner can train and resume?"""
+    """Refuses an object that a Learner could not train and resume."""
     if not isinstance(given, Predictor):
         missing = [name for name in ("fit", "sample", "state", "load_state") if not hasattr(given, name)]
         raise TypeError(
             f"a predictor has the methods fit, sample, state and load_state, but {type(given).__name__} has no "
-            f"{' and no '.join(missing)}; a torch module becomes a predictor by MCDropout(module)"
+            f"{' and no '.join(missing)}; wrap a torch module that has dropout as MCDropout(module)"
         )
 
 
 def ids(given: Iterable[str], points: int) -> list[str]:
-    """One name for each point, and no name twice."""
+    """The ids as a list: one per point, no two equal."""
     found = [str(name) for name in given]
     if len(found) != points:
         raise ValueError(f"every point needs one id, but there are {points} points and {len(found)} ids")
@@ -133,7 +135,7 @@ def ids(given: Iterable[str], points: int) -> list[str]:
 
 
 def generator(seed: object) -> Generator:
-    """Of a whole number that torch takes as a seed."""
+    """A generator with this seed, a whole number in the range that torch accepts."""
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
         raise TypeError(f"seed must be a whole number, but is {seed!r}")
     if not -(2**63) <= seed < 2**64:
@@ -142,7 +144,7 @@ def generator(seed: object) -> Generator:
 
 
 def scores(x: object, positions: Tensor) -> None:
-    """What a measure gave, which may be anyone's function: one number for each point, and none that is NaN."""
+    """Refuses scores that are not one number per point, or that contain NaN. The measure may be a user's function."""
     if not isinstance(x, Tensor):
         raise TypeError(f"a measure must return a torch tensor of scores, but returned {type(x).__name__}")
     if x.shape != positions.shape or x.is_complex():
@@ -156,7 +158,7 @@ def scores(x: object, positions: Tensor) -> None:
 
 
 def features(x: Tensor, norms: Tensor, largest: float, positions: Indices | None = None) -> None:
-    """Numbers, none too large for what they are kept in: their norms tell. Labelled points have no positions."""
+    """Refuses features that are NaN, infinite or too large for the type they are stored in. Their norms show it."""
     fine = norms.isfinite()
     if fine.all():
         return
@@ -170,7 +172,7 @@ def features(x: Tensor, norms: Tensor, largest: float, positions: Indices | None
 
 
 def lookup(table: Mapping[str, Entry], name: str, what: str) -> Entry:
-    """The entry of that name; unknown names are answered with the nearest known ones."""
+    """The entry of that name. For an unknown name, the error lists the nearest known names."""
     if name not in table:
         raise ValueError(f"there is no {what} {name!r}; {nearest(name, table)}")
     return table[name]

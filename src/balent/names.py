@@ -1,4 +1,4 @@
-"""Names of objects that a journal can hold: the same in every process, for functions of a user's own too."""
+"""Names of objects for the journal: the same in every process, also for a user's own functions."""
 
 import ast
 import dataclasses
@@ -12,7 +12,7 @@ from typing import Any
 PLAIN = (int, float, str)  # constants of a file that count as part of its code
 
 
-def identity(thing: Any) -> str:
+def identity(thing: object) -> str:
     """A name for a strategy, a measure or a setting that another process finds again.
 
     A function is named by its module and its name, never by an address.
@@ -28,7 +28,7 @@ def identity(thing: Any) -> str:
     return _inner(thing)
 
 
-def _inner(value: Any) -> str:
+def _inner(value: object) -> str:
     if isinstance(value, partial):
         named = (f"{name}={_inner(v)}" for name, v in sorted(value.keywords.items()))
         return f"partial({', '.join([_inner(value.func), *map(_inner, value.args), *named])})"
@@ -40,8 +40,8 @@ def _inner(value: Any) -> str:
     return identity(value)
 
 
-def source_hash(thing: Any) -> str | None:
-    """Of the source code of a user's own functions and classes in this object; None where all of it is balent's.
+def source_hash(thing: object) -> str | None:
+    """A hash of the source code of users' functions and classes in this object; None if all code is balent's.
 
     Functions, classes, numbers and texts of the same file that the code mentions are part of it.
     """
@@ -61,7 +61,7 @@ def _digest(found: list[str]) -> str | None:
     return hashlib.sha256("\0".join(found).encode()).hexdigest()[:16] if found else None
 
 
-def _parts(thing: Any) -> list[Any]:
+def _parts(thing: object) -> list[Any]:
     """The functions and classes that an object is made of."""
     if isinstance(thing, partial):
         return [part for inner in (thing.func, *thing.args, *thing.keywords.values()) for part in _parts(inner)]

@@ -1,4 +1,4 @@
-"""The words of balent as types: axes, tensors, and the protocols that parts plug into. The architecture on one page.
+"""The types of balent: axes, tensors, and the protocols of all plug-ins. The architecture on one page.
 
 Pool first, classes last, draws between, always: so `.sum(-1)` is over classes and `.mean(1)` over
 draws. Shapes are checked while the tests run, and cost nothing in production.
@@ -6,7 +6,7 @@ draws. Shapes are checked while the tests run, and cost nothing in production.
     Source ──blocks──▶ Engine.scan( Sampled ──▶ Moments ──▶ Measure ──▶ Fold ) ──merged──▶ Strategy ──▶ Picks
 
 Protocols are small. What a plug-in may offer beyond its protocol is declared by a protocol of its own (`HasFeatures`,
-`HasParts`, …) or in one value (`Traits`, `Needs`), and is asked for in one place: `adapt.py`.
+`HasParts`, …) or in one value (`Traits`, `Needs`), and is read in one place: `adapt.py`.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ ByClass = Float[Tensor, "pool classes"]  # one number per point and class
 Scores = Float[Tensor, " pool"]  # the larger, the more worth a label
 Features = Float[Tensor, "pool features"]
 Indices = Int[Tensor, " chosen"]  # positions in the pool, best first
-Array = Tensor | np.ndarray  # what a person hands in; answers have the same kind
+Array = Tensor | np.ndarray  # what a user passes in; results have the same kind
 Batch = Any  # some points as a model takes them: a tensor, an array, a dict of tensors, a list of items
 
 
@@ -37,7 +37,7 @@ class Picks:
     Fields that are not known are None. stability: share of the picks on which two halves of the draws agree. errors:
     Monte-Carlo standard error of each score. draws: posterior samples per point, on average. confidence: share of
     the picks that all draws would have picked as well, at least. covers: for each pick, the positions of points so near
-    to it that its label holds for them too. plan: how they were found, in words.
+    to it that its label applies to them too. plan: how they were found, in words.
     """
 
     indices: Array
@@ -81,7 +81,7 @@ class Traits:
     n: int | None = None  # posterior samples; None: not a number of them (analytic moments), or not known
     block: int = 1024  # points that are best evaluated together, at most
     shared: bool = True  # a draw is the same function at every point; False: it belongs to a point (masks per point)
-    independent: bool = True  # draws do not depend on each other, so groups of them tell a standard error
+    independent: bool = True  # draws are independent, so groups of them give a standard error
     plan: str = ""  # how it is evaluated, in words
     features: bool = True  # its method `features`, if it has one, works
     by_position: bool = False  # it knows points by their positions alone, not by inputs (`balent.Draws`)
@@ -95,28 +95,28 @@ class HasTraits(Protocol):
 
 @runtime_checkable
 class HasFeatures(Protocol):
-    """What the last layer sees of each point."""
+    """The features of each point: the input of the last layer."""
 
     def features(self, batch: Batch, /) -> Array: ...
 
 
 @runtime_checkable
 class HasParts(Protocol):
-    """Some of the draws, start..stop, are to be had without the others."""
+    """The draws start..stop can be computed without the others."""
 
     def part(self, start: int, stop: int, /) -> Sampled: ...
 
 
 @runtime_checkable
 class HasGroups(Protocol):
-    """The moments of groups of draws, without the draws being kept."""
+    """The moments of groups of draws, computed without keeping the draws."""
 
     def groups(self, batch: Batch, positions: Indices | None, count: int, /) -> "list[Moments]": ...
 
 
 @runtime_checkable
 class HasDevice(Protocol):
-    """The same functions, evaluated elsewhere."""
+    """The same draws, evaluated on another device."""
 
     def to(self, device: str, /) -> Sampled: ...
 
@@ -175,7 +175,7 @@ class Source(Protocol):
 
 @runtime_checkable
 class Rereadable(Source, Protocol):
-    """A source that gives points again, by their positions."""
+    """A source whose points can be read again, by their positions."""
 
     @property
     def positions(self) -> Indices: ...  # of all its points, in order
@@ -239,9 +239,9 @@ class Needs:
     shared: bool = False  # draws that are the same functions at every point: masks="shared"
     again: bool = False  # a pool that can be read twice
     parts: bool = False  # draws in parts
-    labelled: bool = False  # it keeps away from labelled points: they are passed on
-    separates: bool = False  # it keeps copies of a point apart itself: shared masks are enough for it
-    model: bool = True  # posterior samples; False: it works before there is a model, too
+    labelled: bool = False  # the labelled points: it avoids points near them
+    separates: bool = False  # it keeps duplicates apart itself, so shared masks are enough for it
+    model: bool = True  # posterior samples; False: it also works before there is a model
     noise: bool = False  # it draws random numbers of its own, keyed by (seed, position)
 
 

@@ -7,7 +7,7 @@ import torch
 from helpers.examples import probabilities
 
 from balent import Draws
-from balent.acquisition.engines.local import Local, add, sizes
+from balent.acquisition.engines.local import Local, add, tried
 from balent.data.pool import Indexed, Stream
 from balent.types import Engine, Fold
 
@@ -104,7 +104,7 @@ def test_a_stream_is_scanned_in_the_batches_it_has():
 
 
 def test_two_points_tell_the_sizes():
-    assert sizes(SAMPLED, SOURCE) == (3, 1)
+    assert tried(SAMPLED, SOURCE.at(torch.arange(2)), torch.arange(2)) == (3, 1)
 
 
 # ── read and stream ──────────────────────────────────────────────────────────────────────────────
@@ -118,7 +118,7 @@ def test_points_are_read_in_the_order_given(memory):
 
 
 def test_no_points_cannot_be_read():
-    with pytest.raises(ValueError, match="there are no points to read"):
+    with pytest.raises(ValueError, match="the pool is empty, so there are no points"):
         Local().read(SAMPLED, SOURCE, torch.arange(0), mean)
 
 

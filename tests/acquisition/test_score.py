@@ -218,7 +218,7 @@ def test_errors_are_arrays_of_numpy_for_an_array_of_numpy():
 
 def test_two_draws_are_enough_for_an_error_and_one_is_not():
     assert balent.score(probabilities(4, 2, 3), "bald", with_error=True)[1].isfinite().all()
-    with pytest.raises(ValueError, match="error needs at least 2 draws, but came 1; draw more functions"):
+    with pytest.raises(ValueError, match="error needs at least 2 draws, but the number of draws is 1; use more"):
         balent.score(probabilities(4, 1, 3), "bald", with_error=True)
 
 

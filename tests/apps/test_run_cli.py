@@ -53,7 +53,7 @@ def test_ones_own_features_are_compared_and_what_is_left_is_taken(tmp_path):
     np.savez(tmp_path / "mine.npz", x_train=x, y_train=y, x_test=x, y_test=y)
     words = ("--set", "epochs=3", "--set", "draws=5", "--seeds", 1, "--strategies", "entropy,random")
     said = invoke("run", "features", "--data", tmp_path / "mine.npz", *words, "--out", tmp_path)
-    assert said.stderr.count("20 points were asked for, but 10 are left: these are asked") == 1
+    assert said.stderr.count("20 points were requested, but only 10 are left: these are asked") == 1
 
 
 @pytest.mark.parametrize(

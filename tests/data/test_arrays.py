@@ -92,13 +92,13 @@ def test_numbers_of_python_2_are_read(tmp_path):
         (b"\x93NUMPY\x02\x00" + b"\xff" * 4, "its header has 4,294,967,295 bytes"),
         (header()[:40], "its header is cut off"),
         (header("(4, 3, 2"), "not a readable"),
-        (header("(4, -3, 2)"), r"its header says the shape \(4, -3, 2\)"),
-        (header("(4, True, 2)"), "its header says the shape"),
-        (header("[4, 3, 2]"), "its header says the shape"),
-        (header("(0, 1000000000000, 1000000000000)"), "its header says the shape"),
-        (header("(" + "1, " * 70 + ")"), "its header says the shape"),
+        (header("(4, -3, 2)"), r"its header declares the shape \(4, -3, 2\)"),
+        (header("(4, True, 2)"), "its header declares the shape"),
+        (header("[4, 3, 2]"), "its header declares the shape"),
+        (header("(0, 1000000000000, 1000000000000)"), "its header declares the shape"),
+        (header("(" + "1, " * 70 + ")"), "its header declares the shape"),
         (header("(" * 200 + ")" * 200), "not a readable"),
-        (header(order="1"), "whether it is in Fortran's order"),
+        (header(order="1"), "fortran_order in its header must be True or False"),
         (header(descr="'<q99'"), "not a readable"),
         (header(descr="'|O'"), "x.npy holds Python objects, which are never unpickled"),
         (header(descr="'<M8[s]'"), "x.npy must hold an array of numbers, but holds datetime64"),
@@ -106,9 +106,9 @@ def test_numbers_of_python_2_are_read(tmp_path):
         (header(descr="[('a', '<f4')]"), "must hold an array of numbers"),
         (header(descr="'(9,)f4'"), "must hold an array of numbers"),
         (b"\x93NUMPY\x01\x00\x03\x00'''", "not a readable"),  # TokenError in numpy
-        (header("(1000000000000, 3, 2)"), "x.npy is truncated: 24,000,000,000,0.* bytes expected"),
+        (header("(1000000000000, 3, 2)"), "x.npy is truncated: 24,000,000,000,0.* bytes were expected"),
         (header() + X.tobytes()[:-1], "is truncated"),
-        (header("(3, 3, 2)") + X.tobytes(), "is damaged: .* bytes expected, .* there; copy it again"),
+        (header("(3, 3, 2)") + X.tobytes(), "is damaged: .* bytes were expected, but it has .*; copy it again"),
     ],
 )
 def test_an_npy_that_is_not_what_it_says(tmp_path, content, words):
@@ -118,14 +118,14 @@ def test_an_npy_that_is_not_what_it_says(tmp_path, content, words):
 
 def test_an_npz_header_of_a_million_million_rows_is_refused_before_anything_is_allocated(tmp_path):
     """Defect: numpy allocates what the header says, here 21.8 TiB, before it looks whether the bytes are there."""
-    with pytest.raises(ValueError, match=r"x\.npz, array 'x', is truncated: 24,000,000,000,0.* bytes expected"):
+    with pytest.raises(ValueError, match=r"x\.npz, array 'x', is truncated: 24,000,000,000,0.* bytes were expected"):
         arrays.npz(npz(tmp_path, header("(1000000000000, 3, 2)") + X.tobytes()))
 
 
 def test_a_decompression_bomb_is_refused_by_its_ratio(tmp_path, monkeypatch):
     monkeypatch.setattr(arrays, "LARGE", 1 << 20)
     zeros = npz(tmp_path, saved(np.zeros(1 << 18)))
-    with pytest.raises(ValueError, match=r"needs 2,097,152 bytes of memory, more than 100 times its .* as \.npy"):
+    with pytest.raises(ValueError, match=r"needs 2,097,152 bytes of memory, more than 100 times its .*numpy\.savez"):
         arrays.npz(zeros)
     rough = np.random.default_rng(0).random(1 << 18)
     assert (arrays.npz(npz(tmp_path, saved(rough))) == rough).all()
@@ -137,7 +137,7 @@ def test_a_small_file_may_take_much_memory_up_to_a_limit(tmp_path):
 
 @pytest.mark.parametrize("compression", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_compression_that_numpy_never_uses(tmp_path, compression):
-    with pytest.raises(ValueError, match="compressed in a way that numpy never uses"):
+    with pytest.raises(ValueError, match="a compression that numpy never uses"):
         arrays.npz(npz(tmp_path, saved(X), compression))
 
 
@@ -166,5 +166,5 @@ def test_an_array_that_is_not_there_is_answered_with_those_that_are(tmp_path):
     with pytest.raises(ValueError, match="has no array 'y'; choose from x"):
         arrays.npz(npz(tmp_path, saved(X)), "y")
     np.savez(tmp_path / "none.npz")
-    with pytest.raises(ValueError, match="it holds nothing"):
+    with pytest.raises(ValueError, match="it is empty"):
         arrays.npz(tmp_path / "none.npz", "y")

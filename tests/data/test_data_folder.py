@@ -101,7 +101,7 @@ def test_a_table_may_say_which_images_test(tmp_path):
     ("rows", "header", "why"),
     [
         (["0.png,cat", "9.png,dog"], "file,label", "line 3, names '9.png', but there is no such image"),
-        (["0.png,cat", "0.png,dog"], "file,label", "line 3, names '0.png', as a line before did"),
+        (["0.png,cat", "0.png,dog"], "file,label", "line 3, names '0.png' a second time"),
         (["0.png,1", "1.png,2.5"], "file,label", r"labels\.csv, line 3, has '2\.5'"),
         (["0.png,1", "1.png,cat"], "file,label", "not both.*line 3, has 'cat'.*line 2, has '1'"),
         (["0.png,-1"], "file,label", "line 2, has '-1'; leave it empty"),

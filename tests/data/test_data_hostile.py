@@ -30,6 +30,7 @@ from helpers.formats import (
     write_idx,
 )
 
+from balent.data import arrays
 from balent.data import targets as labels
 from balent.data.formats import limits, matlab, pickles
 from balent.data.sources import load
@@ -87,9 +88,13 @@ def test_an_npz_whose_header_declares_other_sizes_takes_no_memory(tmp_path, shap
         load(path)
 
 
-def test_an_npz_that_unpacks_to_more_than_its_size_allows_is_refused(tmp_path, small_limits):
+def test_an_npz_that_unpacks_to_more_than_its_size_allows_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(arrays, "LARGE", MB)
     path = npz(tmp_path / "f.npz", x_train=np.zeros((4, MB), np.float32))
-    with frugal(), pytest.raises(ValueError, match=r"f\.npz.*would take .* bytes, but a file of .*numpy\.savez"):
+    with (
+        frugal(),
+        pytest.raises(ValueError, match=r"f\.npz needs .* bytes of memory, more than 100 times its .*numpy\.savez"),
+    ):
         load(path)
 
 
@@ -100,9 +105,7 @@ def test_an_npz_that_unpacks_to_more_than_its_size_allows_is_refused(tmp_path, s
 def test_headers_that_numpy_cannot_parse_are_said(tmp_path, text):
     """Defect: tokenize.TokenError, SyntaxError and RecursionError were shown as tracebacks."""
     content = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode() + b"\0" * 32
-    with pytest.raises(
-        ValueError, match=r"f\.npz cannot be read as an \.npz of arrays: an array has no readable header"
-    ):
+    with pytest.raises(ValueError, match=r"f\.npz is not a readable \.npz file: its header"):
         load(npz(tmp_path / "f.npz", x_train=content))
 
 
@@ -137,7 +140,7 @@ def test_an_encrypted_or_strangely_compressed_npz_is_said(tmp_path):
         local, central = 0, changed.index(b"PK\x01\x02")
         changed[local + at], changed[central + at + 2] = value, value
         path.write_bytes(changed)
-        with pytest.raises(ValueError, match=rf"f\.npz cannot be read as an \.npz.*({why})"):
+        with pytest.raises(ValueError, match=rf"f\.npz .*({why})"):
             load(str(path))
 
 

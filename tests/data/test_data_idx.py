@@ -56,7 +56,7 @@ def test_what_is_missing_is_named_with_where_to_get_it_and_where_to_put_it(tmp_p
     monkeypatch.delenv("BALENT_DATA", raising=False)
     with pytest.raises(ValueError, match=r"--data.*BALENT_DATA"):
         load("mnist")
-    with pytest.raises(FileNotFoundError, match="is not a folder"):
+    with pytest.raises(FileNotFoundError, match=r"must be a folder, but .* is not"):
         load("mnist", tmp_path / "nowhere")
 
 
@@ -70,7 +70,7 @@ def damage(path, change):
         (lambda b: b[: len(b) // 2], "end-of-stream"),
         (lambda b: b[:200] + bytes([b[200] ^ 1]) + b[201:], "damaged"),  # a flipped bit: gzip notices
         (lambda b: b"<html>not found</html>", "Not a gzipped file"),
-        (lambda b: gzip.compress(gzip.decompress(b)[:-1]), r"promises 9,424 bytes for \[12, 28, 28\].*9,423"),
+        (lambda b: gzip.compress(gzip.decompress(b)[:-1]), r"declares 9,424 bytes for \[12, 28, 28\].*9,423"),
         (lambda b: gzip.compress(b"\0\0\x0d\x03" + gzip.decompress(b)[4:]), "begins with 000803, this with 00000d03"),
         (lambda b: gzip.compress(b"\0\0"), "begins with 000803"),
     ],

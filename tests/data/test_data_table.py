@@ -84,7 +84,7 @@ def test_what_is_wrong_with_a_table_is_said(tmp_path):
         ("a,label\n1,2\n1\n", "row 2, has 1 cells, but the header has 2"),
         ("a,a,label\n1,2,3\n", "two columns of one name"),
         ("a,label\n", "must have rows"),
-        ("label\n1\n", "columns of numbers beside 'label'"),
+        ("label\n1\n", "columns of numbers besides 'label'"),
     ):
         path.write_text(text)
         with pytest.raises(ValueError, match=why):

@@ -135,7 +135,7 @@ def test_a_file_that_must_not_be_written_is_refused_before_any_work(tmp_path, mo
     """Renaming needs no permission for the file that it replaces."""
     (tmp_path / "out.csv").write_text("old")
     monkeypatch.setattr(os, "access", lambda *_: False)  # root may write to everything
-    with pytest.raises(PermissionError, match=r"out\.csv must not be written to"):
+    with pytest.raises(PermissionError, match=r"out\.csv is not writeable"):
         write(tmp_path / "out.csv")
     assert (tmp_path / "out.csv").read_text() == "old"
 

@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 from balent.acquisition.engines.local import ahead
 from balent.data.pool import Indexed, Stream, Subset, as_source, unlabelled
-from balent.predictors.functions import as_tensor
+from balent.predictors.inputs import as_tensor
 
 
 class Flow(IterableDataset):
@@ -115,7 +115,7 @@ def test_positions_of_a_loader_are_those_of_its_dataset():
 @pytest.mark.parametrize("source", [7, None, print], ids=["number", "nothing", "function"])
 def test_what_is_no_pool_is_refused(source):
     with pytest.raises(
-        TypeError, match=r"a pool is an array, .* a DataLoader, a dict of arrays or an iterable of batches, but"
+        TypeError, match=r"a pool must be an array, .* a DataLoader, a dict of arrays or an iterable of batches, but"
     ):
         as_source(source)
 

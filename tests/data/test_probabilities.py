@@ -159,7 +159,7 @@ def test_a_truncated_npy_says_what_is_missing(tmp_path):
     data = (tmp_path / "p.npy").read_bytes()
     (tmp_path / "p.npy").write_bytes(data[:-100])
     refused(
-        tmp_path / "p.npy", f"p.npy is truncated: {len(data)} bytes expected, {len(data) - 100} there; copy it again"
+        tmp_path / "p.npy", f"p.npy is truncated: {len(data)} bytes were expected, but it has {len(data) - 100}; copy"
     )
 
 
@@ -196,13 +196,13 @@ def test_an_empty_array(tmp_path, shape, what):
 
 def test_an_npz_of_several_arrays_asks_which(tmp_path):
     np.savez(tmp_path / "p.npz", probs=P, labels=np.zeros(3))
-    refused(tmp_path / "p.npz", "p.npz holds probs, labels; say which with --key")
+    refused(tmp_path / "p.npz", "p.npz holds 2 arrays .probs, labels.; choose one with --key")
     refused(tmp_path / "p.npz", "p.npz has no array 'prob'; did you mean probs", key="prob")
 
 
 def test_an_npz_of_nothing(tmp_path):
     np.savez(tmp_path / "p.npz")
-    refused(tmp_path / "p.npz", "p.npz holds nothing")
+    refused(tmp_path / "p.npz", "p.npz holds no array")
 
 
 @pytest.mark.parametrize("content", [b"", b"no archive at all", b"\x80\x04K\x01."])
@@ -266,12 +266,12 @@ def test_an_empty_csv(tmp_path):
 
 def test_a_short_row_is_named_by_its_line(tmp_path):
     (tmp_path / "p.csv").write_text("point,draw,class,probability\n0,0,0,1\n0,0\n")
-    refused(tmp_path / "p.csv", "a row of fewer cells than its header, near line 3")
+    refused(tmp_path / "p.csv", "a row with fewer cells than its header, near line 3")
 
 
 def test_a_probability_that_is_a_word(tmp_path):
     path = write_csv(tmp_path / "p.csv", [(0, 0, 0, "half"), (0, 0, 1, "0.5")])
-    refused(path, "p.csv has a probability that is no number: .*half")
+    refused(path, "p.csv must have numbers in the column probability: .*half")
 
 
 def test_a_csv_that_is_no_text(tmp_path):
@@ -332,7 +332,7 @@ def test_a_parquet_file_of_very_many_equal_rows_is_refused(tmp_path, monkeypatch
     """A thousand million equal rows fit into a few kB."""
     monkeypatch.setattr("balent.data.arrays.LARGE", 1 << 16)
     path = write_parquet(tmp_path / "p.parquet", [(1, 1, 1, "1.0")] * 100_000)
-    refused(path, "p.parquet says that it needs 3,200,000 bytes of memory")
+    refused(path, "p.parquet needs 3,200,000 bytes of memory")
 
 
 # ── names and numbers ────────────────────────────────────────────────────────────────────────────
@@ -376,7 +376,7 @@ def test_names_of_every_type_of_text(tmp_path, kind):
     ("column", "words"),
     [
         ({"point": pa.array([None, 1])}, "the column point has 1 empty"),
-        ({"point": pa.array([np.nan, 1.0])}, "by finite numbers or names, but one is NaN or inf"),
+        ({"point": pa.array([np.nan, 1.0])}, "by finite numbers or names, but one is NaN or infinite"),
         ({"point": pa.array([0, 1], pa.timestamp("s"))}, r"numbers or names in the column point, but has timestamp"),
         ({"class": pa.array([[0], [1]])}, "numbers or names in the column class, but has list"),
         ({"probability": pa.array(["a", "b"])}, "numbers in the column probability, but has text"),

@@ -188,7 +188,7 @@ def test_one_class_has_no_entropy_at_all(kernel, total):
 @pytest.mark.parametrize("shape", [(3, 0, 2), (3, 2, 0), (0, 2, 2)])
 def test_no_draws_are_an_error_and_not_the_end_of_the_process(kernel, shape):
     """Zero draws divided by zero: SIGFPE."""
-    with pytest.raises(ValueError, match=r"moments need points, draws and classes, but draws have shape"):
+    with pytest.raises(ValueError, match=r"draws must have points, draws and classes, but have shape"):
         kernels.moments(torch.zeros(shape), logits=True)
 
 

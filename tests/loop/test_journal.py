@@ -79,7 +79,9 @@ def test_a_full_disk_leaves_earlier_lines_intact(path, monkeypatch):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match=r"cannot be written: No space left on device; what was written before is intact"):
+    with pytest.raises(
+        OSError, match=r"cannot be written: No space left on device; everything written before is intact"
+    ):
         journal.append(path, {"round": 1})
     assert journal.read(path) == [{"round": 0}]
 
@@ -103,7 +105,7 @@ def test_a_line_is_never_appended_to_a_torn_one(path, monkeypatch):
     monkeypatch.setattr(os, "ftruncate", lambda *_: (_ for _ in ()).throw(OSError(errno.EIO, "broken")))
     with room_up_to(path.stat().st_size + 5), pytest.raises(OSError, match="broken"):
         journal.append(path, {"round": 1})
-    with pytest.raises(OSError, match="its last line is torn; open the directory again, which repairs it"):
+    with pytest.raises(OSError, match="its last line is incomplete; open the directory again, which repairs it"):
         journal.append(path, {"round": 2})
     assert "torn" in journal.repair(path)
     journal.append(path, {"round": 3})

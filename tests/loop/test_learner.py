@@ -121,8 +121,8 @@ def test_more_than_is_left_takes_what_is_left_and_says_so():
     driven = learner(say=said.append)
     answer(driven, driven.ask(37))
     assert len(driven.ask(10).indices) == 3
-    assert said == ["10 points were asked for, but 3 are left: these are asked"]
-    with pytest.raises(ValueError, match="nothing is left to ask"):
+    assert said == ["10 points were requested, but only 3 are left: these are asked"]
+    with pytest.raises(ValueError, match="no point is left to ask"):
         driven.ask(1)
 
 
@@ -138,7 +138,7 @@ def test_k_is_positive(k):
 
 
 def test_a_stream_has_no_positions_to_ask_for():
-    with pytest.raises(TypeError, match="not be a stream"):
+    with pytest.raises(TypeError, match="but it is a stream"):
         balent.Learner(balent.MCDropout(network()), iter([X]))
 
 
@@ -219,13 +219,13 @@ def test_skipped_points_are_neither_trained_on_nor_asked_unless_they_are_told():
 @pytest.mark.parametrize(
     ("indices", "labels", "kind", "said"),
     [
-        ([40], [0], ValueError, r"positions are 0\.\.39"),
-        ([-1], [0], ValueError, r"positions are 0\.\.39"),
-        ([1, 2], [0], ValueError, "2 points, 1 labels"),
+        ([40], [0], ValueError, r"positions must be 0\.\.39"),
+        ([-1], [0], ValueError, r"positions must be 0\.\.39"),
+        ([1, 2], [0], ValueError, "2 points and 1 labels"),
         ([1], [-1], ValueError, "one is -1"),
         ([1], [2], ValueError, r"labels must be class numbers 0\.\.1 of the model, but one is 2"),
         ([1], [2**63], ValueError, r"one is 9223372036854775808; nothing was recorded"),
-        ([1, 1], [0, 1], ValueError, "a point has one label, but point 1 is given 0 and 1 at once"),
+        ([1, 1], [0, 1], ValueError, "a point has one label, but point 1 was given 0 and 1 in one call"),
         (np.ma.masked_array([1, 2], [True, False]), [0, 1], TypeError, "masked array"),
         ([1], np.array([0.5]), TypeError, "labels must be whole numbers"),
         (np.array([1.5]), [0], TypeError, "positions must be whole numbers"),
@@ -398,7 +398,7 @@ def begun_by_0_1(directory):
     path.write_text("".join(json.dumps(event) + "\n" for event in (old, *rest)))
 
 
-@pytest.mark.parametrize("strategy", ["random", "power_bald", "jitter:bald", "badge", "batch_bald"])
+@pytest.mark.parametrize("strategy", ["random", "power_bald", "jitter:bald", "badge", "batch_bald", "diverse:random"])
 def test_a_run_of_0_1_whose_noise_rule_changed_is_refused(tmp_path, strategy):
     """Half of its picks would follow one rule and half another. Nothing is written."""
     with learner(tmp_path, strategy=strategy) as driven:
@@ -487,7 +487,7 @@ def test_an_empty_journal_has_lost_its_labels(tmp_path):
         ({"event": "tell", "indices": [1], "labels": []}, "line 2: the event 'tell' is damaged"),
         ({"event": "tell", "indices": ["1"], "labels": [0]}, "must be lists of whole numbers"),
         ({"event": "skip", "indices": 3}, "must be lists of whole numbers"),
-        ({"event": "skip", "indices": [99]}, "speaks of point 99, but the pool has 40 points"),
+        ({"event": "skip", "indices": [99]}, "names point 99, but the pool has 40 points"),
         ({"event": "dance"}, "line 2: the event 'dance' is not known"),
     ],
 )

@@ -209,7 +209,9 @@ def test_the_length_is_that_of_the_pool():
 
 
 def test_moments_of_other_points_do_not_add_up():
-    with pytest.raises(ValueError, match=r"same points add up.*\(4, 2\) and \(3, 2\); use Moments.cat"):
+    with pytest.raises(
+        ValueError, match=r"moments can be added only for the same points.*\(4, 2\) and \(3, 2\); use Moments.cat"
+    ):
         Moments.of(probabilities(4, 3, 2)) + Moments.of(probabilities(3, 3, 2))
 
 
@@ -219,7 +221,7 @@ def test_blocks_with_other_numbers_of_draws_do_not_fit_together():
 
 
 def test_more_groups_than_draws_are_refused():
-    with pytest.raises(ValueError, match="at least 4 draws, but came 3; draw more functions"):
+    with pytest.raises(ValueError, match="at least 4 draws, but the number of draws is 3; use more"):
         Moments.groups(probabilities(2, 3, 2), 4)
 
 

@@ -171,7 +171,7 @@ def test_weights_of_another_network_are_refused(tmp_path, resnet18, kind, messag
 
 
 def test_other_depths_are_refused():
-    with pytest.raises(ValueError, match="depth 18, 50, 10, but 34 was asked for"):
+    with pytest.raises(ValueError, match="one of 18, 50, 10, but is 34"):
         resnet(34)
 
 

@@ -333,7 +333,7 @@ BAD = {
         flat(lstm, rnn=nn.LSTM(6, 8, 2, dropout=0.5, batch_first=True)),
         r"dropout between the layers of rnn \(LSTM\) cannot be controlled; set its dropout to 0",
     ),
-    "points that mix": (flat(mixing), "output at a point changes with the points beside it.*statistics of the batch"),
+    "points that mix": (flat(mixing), "output for a point depends on the other points of its batch.*batch statistics"),
     "a point too few axes": (
         flat(lambda self, x: self.c(self.d(self.a(x))).sum(-1)),
         r"must give \[batch, classes\] for 2 points, but gave shape \(2,\)"
@@ -400,7 +400,7 @@ def test_probabilities_are_not_taken_for_logits_nor_logits_for_probabilities():
     softmax, plain = (seeded(lambda: nn.Sequential(*head(), nn.Softmax(-1)))), seeded(head)
     with pytest.raises(ValueError, match=r"must give logits, .*pass MCDropout\(model, probabilities=True\)"):
         MCDropout(softmax).sample(3, seed=0).moments(x, positions)
-    with pytest.raises(ValueError, match="was said to give probabilities, but its outputs do not sum to 1"):
+    with pytest.raises(ValueError, match="probabilities=True was given, but the model's outputs do not sum to 1"):
         MCDropout(plain, probabilities=True).sample(3, seed=0).moments(x, positions)
     right = MCDropout(softmax, probabilities=True).sample(3, seed=0)
     assert_close(right(x), MCDropout(plain).sample(3, seed=0)(x))

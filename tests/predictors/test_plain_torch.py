@@ -440,7 +440,7 @@ def by_number(self, x):
 
 REFUSED = {
     "a branch by the mean of the batch": (
-        of(by_batch, d=drop(), e=drop()), "changes with the points beside it.* branches that depend on all points"
+        of(by_batch, d=drop(), e=drop()), "depends on the other points of its batch.* branches that depend on all"
     ),
     "a number of calls that depends on the data": (
         of(by_number, d=drop()), "d makes 2 dropout calls for some data and 1 for others.* nn.Dropout of its own"

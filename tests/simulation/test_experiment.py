@@ -118,7 +118,7 @@ def test_more_labels_than_there_are_buys_what_is_left_and_says_so(tmp_path):
     said = []
     done = list(run(replace(TINY, data=str(tmp_path / "d.npz"), total=100), say=said.append))
     assert [record["labels"] for record in done] == [6, 9, 11]
-    assert said == ["3 points were asked for, but 2 are left: these are asked"]
+    assert said == ["3 points were requested, but only 2 are left: these are asked"]
 
 
 def test_quality_by_hand():
@@ -184,7 +184,7 @@ def test_an_existing_run_is_refused_and_a_finished_one_left_as_it_is(tmp_path, w
 
 def test_a_specification_that_contradicts_the_directory_is_named(tmp_path):
     next(run(TINY, tmp_path))
-    with pytest.raises(ValueError, match="was begun with epochs = 3, but epochs = 9 came"):
+    with pytest.raises(ValueError, match="was begun with epochs = 3, but epochs = 9 was given"):
         next(run(replace(TINY, epochs=9), tmp_path, resume=True))
 
 
@@ -263,7 +263,7 @@ def test_a_full_disk_is_said_and_earlier_rounds_are_kept(tmp_path, monkeypatch, 
 
     with monkeypatch.context() as patched:
         patched.setattr("os.fsync", full)
-        with pytest.raises(OSError, match="No space left on device; what was written before is intact"):
+        with pytest.raises(OSError, match="No space left on device; everything written before is intact"):
             next(going)
     assert len(lines(tmp_path / "records.jsonl")) == 1
     assert timeless(run(TINY, tmp_path, resume=True)) == whole

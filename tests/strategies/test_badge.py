@@ -35,7 +35,7 @@ from balent.geometry.embedded import embedded
 from balent.geometry.k_means_pp import seeds
 from balent.geometry.rows import Rows
 from balent.predictors import VariationalLinear
-from balent.strategies.badge import doubt
+from balent.strategies.badge import uncertainty
 
 
 def pick(p, h, k, seed=0, strategy=None):
@@ -54,14 +54,14 @@ def points_of(h, q=None):
 
 def test_a_gradient_by_hand():
     """p = (.7, .2, .1) guesses the first class: q = (-.3, .2, .1), h = (1, 2), so ‖g‖² = .14 · 5."""
-    q = doubt(Moments.of(f64([[[0.7, 0.2, 0.1]]])))
+    q = uncertainty(Moments.of(f64([[[0.7, 0.2, 0.1]]])))
     assert_close(q, f64([[-0.3, 0.2, 0.1]]))
     assert_close(Points.of(torch.tensor([[1.0, 2.0]]), q.float()).norms, f64([0.7]), rtol=1e-6, atol=0)
 
 
 def test_the_gradient_of_a_sure_point_keeps_its_digits():
     """1 - p of a float32 p that rounds to 1 would be 0; what the other classes sum to is not."""
-    q = doubt(Moments.of(torch.tensor([[[1.0, 1e-30, 2e-30]]])))
+    q = uncertainty(Moments.of(torch.tensor([[[1.0, 1e-30, 2e-30]]])))
     assert_close(q, f64([[-3e-30, 1e-30, 2e-30]]), rtol=1e-6, atol=0)
 
 
@@ -69,7 +69,7 @@ def test_distances_are_those_of_dense_gradients():
     """To float32 rounding of a product: 10⁻⁶ of the squared norms."""
     p, h = probabilities(40, 3, 5), normal(40, 7)
     m = Moments.of(p)
-    points = Points.of(h.float(), doubt(m).float())
+    points = Points.of(h.float(), uncertainty(m).float())
     g = reference.gradients(m.mean, h)
     assert_close(squared(points, points).double(), reference.squared_distances(g, g), rtol=1e-4, atol=1e-6)
     assert_close(points.norms, g.square().sum(1), rtol=1e-5, atol=0)
@@ -233,7 +233,7 @@ def test_rows_beyond_the_budget_are_in_a_file_until_the_end():
     p, h = probabilities(300, 4, 3), normal(300, 6)
     sampled, pool = Draws(p, features=h), np.arange(300)
     view, before = View(Local(), as_source(pool)), open_files()
-    with embedded(sampled, view, 5, factors=doubt, memory=300 * 5 * 4) as (points, _):
+    with embedded(sampled, view, 5, factors=uncertainty, memory=300 * 5 * 4) as (points, _):
         assert points.features.in_file
         assert points.factors is not None
         assert not points.factors.in_file

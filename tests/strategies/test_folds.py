@@ -7,9 +7,10 @@ import torch
 from helpers.examples import normal, probabilities
 
 from balent import Draws
+from balent.acquisition.beside import Together
 from balent.geometry.embedded import Embedding
 from balent.maths.measures import bald
-from balent.strategies.badge import doubt
+from balent.strategies.badge import uncertainty
 from balent.strategies.column import Column
 from balent.strategies.core_mse import Bounds, Gram, Pilot, log_loss
 from balent.strategies.race import packed
@@ -37,11 +38,15 @@ FOLDS = {
     "top": (lambda: Top(SCORE, 7), lambda fold: best(fold.best)),
     "halves": (lambda: Halves(bald, 7), lambda fold: [x for found in fold.best for x in best(found)]),
     "column": (lambda: Column(SCORE), lambda fold: (fold.values, fold.positions)),
+    "together": (
+        lambda: Together([Top(SCORE, 7), Column(SCORE)]),
+        lambda fold: (*best(fold.folds[0].best), fold.folds[1].values, fold.folds[1].positions),
+    ),
     "rows": (lambda: Column(packed), lambda fold: (fold.values, fold.positions)),
     "kept": (lambda: Kept(SCORE, 7), lambda fold: (*best(fold.best), torch.stack(list(fold.rows.values())))),
     "embedding": (lambda: Embedding(None, 1 << 20, "float32", None), all_rows),
-    "gradients": (lambda: Embedding(doubt, 1 << 20, "float32", POINTS), all_rows),
-    "float16": (lambda: Embedding(doubt, 1 << 20, "float16", None), all_rows),
+    "gradients": (lambda: Embedding(uncertainty, 1 << 20, "float32", POINTS), all_rows),
+    "float16": (lambda: Embedding(uncertainty, 1 << 20, "float16", None), all_rows),
     "bounds": (lambda: Bounds(ROOT, None), lambda fold: (fold.values, fold.positions)),
     "gram": (
         lambda: Bounds(ROOT, Gram(log_loss)),

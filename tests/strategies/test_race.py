@@ -189,7 +189,7 @@ def test_where_no_point_has_a_balent_above_zero_there_are_still_k():
 
 
 def test_fewer_draws_than_can_differ_are_refused():
-    with pytest.raises(ValueError, match="needs at least 4 draws, but came 3"):
+    with pytest.raises(ValueError, match="needs at least 4 draws, but the number of draws is 3"):
         race(bald, probabilities(30, 3, 3), 2)
 
 

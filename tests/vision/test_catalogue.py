@@ -114,7 +114,7 @@ def test_names_of_torchvision_are_recognised(tmp_path):
     torch.save(state, tmp_path / "resnet18.pth")
     assert backbone(str(tmp_path / "resnet18.pth")).name == "resnet18"
     torch.save(state | {"layer1.2.conv1.weight": torch.zeros(64, 64, 3, 3)}, tmp_path / "resnet34.pth")
-    with pytest.raises(ValueError, match=r"resnet34.pth holds \d+ weights that are those of no network here"):
+    with pytest.raises(ValueError, match=r"resnet34.pth holds \d+ weights that fit none of the networks here"):
         backbone(str(tmp_path / "resnet34.pth"))
 
 
@@ -161,7 +161,7 @@ def files_that_are_none(path):
         ("torn.pth", "torn.pth is not a whole file of weights"),
         ("torn.safetensors", "torn.safetensors is not a whole file of weights"),
         ("list.pth", "list.pth must hold tensors by name"),
-        ("other.pth", "other.pth holds 1 weights that are those of no network here"),
+        ("other.pth", "other.pth holds 1 weights that fit none of the networks here"),
     ],
 )
 def test_files_that_hold_something_else_are_refused(tmp_path, name, message):
@@ -173,7 +173,7 @@ def test_files_that_hold_something_else_are_refused(tmp_path, name, message):
 @pytest.mark.usefixtures("offline")
 @pytest.mark.parametrize("name", ["resnet50", "resnet18", "someone/something"])
 def test_without_network_the_local_way_is_named(name):
-    with pytest.raises(OSError, match=r"could not be had .* name a local file .* or efficientnet-lite0"):
+    with pytest.raises(OSError, match=r"could not be loaded .* name a local file .* or efficientnet-lite0"):
         backbone(name)
 
 

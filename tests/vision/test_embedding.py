@@ -119,17 +119,17 @@ def test_a_block_that_was_damaged_is_not_used(tmp_path, monkeypatch, damage):
     block = parts / "x_train-000000008.npy"
     block.write_bytes(damage(block.read_bytes())) if damage else block.unlink()
     with pytest.raises(
-        ValueError, match=r"x_train-000000008.npy is damaged or gone; remove .*f.npz.parts and run again"
+        ValueError, match=r"x_train-000000008.npy is damaged or missing; remove .*f.npz.parts and run again"
     ):
         written(tmp_path / "f.npz")
     assert not (tmp_path / "f.npz").exists()
 
 
 CHANGED = {
-    "batch size": ({"batch_size": 4}, "batch_size = 8, but batch_size = 4 came"),
+    "batch size": ({"batch_size": 4}, "batch_size = 8, but batch_size = 4 was given"),
     "weights": ({"backbone": tiny(1)}, "weights = '.*', but weights = "),
     "images": ({"source": data(51)}, "images = '.*', but images = "),
-    "backbone": ({"about": {"backbone": "other"}}, "backbone = 'tiny', but backbone = 'other' came"),
+    "backbone": ({"about": {"backbone": "other"}}, "backbone = 'tiny', but backbone = 'other' was given"),
 }
 
 
@@ -159,7 +159,7 @@ def test_a_complete_file_is_left_alone(tmp_path):
 
 def test_a_file_of_somebody_else_is_left_alone(tmp_path):
     (tmp_path / "f.npz").write_bytes(b"precious")
-    with pytest.raises(FileExistsError, match=r"f.npz is there already, and is no file of features; name another"):
+    with pytest.raises(FileExistsError, match=r"f.npz exists already, and is not a file of features; name another"):
         written(tmp_path / "f.npz")
     assert (tmp_path / "f.npz").read_bytes() == b"precious"
 
@@ -276,7 +276,7 @@ def test_a_file_that_is_no_npz_is_not_written_over(tmp_path, images, content):
     """Defect: what begins as a zip archive and is none ended in a traceback."""
     (tmp_path / "f.npz").write_bytes(content)
     said = invoke("embed", images, *EMBED, "-o", tmp_path / "f.npz", code=2)
-    assert "is there already, and is no file of features" in said.stderr
+    assert "exists already, and is not a file of features" in said.stderr
 
 
 def test_names_that_are_not_utf_8_are_kept(tmp_path):
@@ -296,11 +296,11 @@ def test_names_that_are_not_utf_8_are_kept(tmp_path):
     ("words", "said"),
     [
         (["--backbone", "resnet51"], "there is no backbone 'resnet51'; did you mean resnet50"),
-        (["--backbone", "resnet10"], "nobody has published weights of resnet10; train them by balent simclr"),
+        (["--backbone", "resnet10"], "there are no published weights of resnet10; train them with balent simclr"),
         (["--backbone", "random:resnet9"], "there is no backbone 'resnet9'; did you mean"),
         (["--backbone", "mine.safetensors"], "there is no file mine.safetensors"),
         (["--backbone", "./somewhere/else"], "there is no file somewhere/else"),
-        (["--backbone", "resnet50"], "microsoft/resnet-50 could not be had from the hub"),
+        (["--backbone", "resnet50"], "microsoft/resnet-50 could not be loaded from the hub"),
         (["--backbone", "someone/something"], "without network, name a local file"),
     ],
 )

@@ -144,8 +144,12 @@ def test_an_old_checkpoint_costs_its_steps_and_nothing_else(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "about", "message"),
     [
-        (SimCLR(epochs=2, batch_size=8, image_size=8, projection=4), {}, "learning_rate = 0.003, but .* = 0.0003 came"),
-        (SMALL, {"images": "others"}, "images = None, but images = 'others' came"),
+        (
+            SimCLR(epochs=2, batch_size=8, image_size=8, projection=4),
+            {},
+            "learning_rate = 0.003, but .* = 0.0003 was given",
+        ),
+        (SMALL, {"images": "others"}, "images = None, but images = 'others' was given"),
     ],
 )
 def test_a_training_goes_on_as_it_began(tmp_path, settings, about, message):
@@ -159,7 +163,7 @@ def test_a_damaged_checkpoint_is_refused(tmp_path):
     path = tmp_path / "checkpoint.safetensors"
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(
-        ValueError, match=r"checkpoint.safetensors is no checkpoint of SimCLR: .* remove it to begin anew"
+        ValueError, match=r"checkpoint.safetensors is not a checkpoint of SimCLR: .* remove it to start again"
     ):
         trained(tmp_path)
 
@@ -180,7 +184,7 @@ def test_settings_are_positive(name):
 
 
 def test_other_than_images_is_refused():
-    with pytest.raises(ValueError, match=r"SimCLR takes two images or more, .* but came \(9, 4\)"):
+    with pytest.raises(ValueError, match=r"SimCLR takes two images or more, .* but they are \(9, 4\)"):
         trained(images=torch.rand(9, 4))
 
 
@@ -239,4 +243,4 @@ def test_the_command_writes_a_backbone_that_embed_takes(tmp_path, images):
 
 def test_weights_go_to_a_file_that_says_so(tmp_path, images):
     said = invoke("simclr", images, "--backbone", "resnet10", "-o", tmp_path / "mine.pth", code=2)
-    assert "weights are written to a .safetensors file, but" in said.stderr
+    assert "the output must be a .safetensors file, but" in said.stderr

@@ -1,9 +1,9 @@
-"""From posterior samples and a pool to picks: streamed, so that memory does not grow with the pool."""
+"""Picks points of a pool by posterior samples. The pool is streamed, so memory does not grow with its size."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from typing import Any
 
 import torch
 
@@ -14,19 +14,32 @@ from balent.acquisition.engines.local import MEMORY, Local
 from balent.acquisition.progress import counting
 from balent.acquisition.score_file import written
 from balent.acquisition.view import View
-from balent.data.pool import as_source
+from balent.data.pool import PoolLike, as_source
 from balent.maths.error import GROUPS, jackknife
 from balent.maths.measures import name_of
 from balent.maths.named import measure as named_measure
 from balent.strategies import Race, TopK
 from balent.strategies import strategy as named
 from balent.strategies.auto import resolved, why_not
-from balent.types import Engine, HasDevice, HasFeatures, HasParts, Measure, Picks, Rereadable, Sampled, Source, Strategy
+from balent.types import (
+    Batch,
+    Engine,
+    HasDevice,
+    HasFeatures,
+    HasParts,
+    Indices,
+    Measure,
+    Picks,
+    Rereadable,
+    Sampled,
+    Source,
+    Strategy,
+)
 
 
 def acquire(
     sampled: Sampled | None,
-    pool: Any,
+    pool: PoolLike,
     k: int,
     strategy: str | Strategy = "auto",
     *,
@@ -37,7 +50,7 @@ def acquire(
     scores: str | os.PathLike[str] | None = None,
     memory: int = MEMORY,
     device: str | None = None,
-    labelled: Any = None,
+    labelled: PoolLike | None = None,
     engine: str | Engine = "local",
     progress: bool | Callable[[int, int | None], None] = False,
 ) -> Picks:
@@ -54,28 +67,30 @@ def acquire(
     measures    other measures to score in the same pass, for the file `scores`
     scores      a file (.npy or .parquet) for the scores of all points; it appears when it is complete
     memory      bytes for one block of points
-    device      where the functions are evaluated, if not where they are
-    labelled    inputs that have labels already, for strategies that keep away from them (core_set, diverse)
+    device      where to evaluate the draws, e.g. "cuda"; None leaves them where they are
+    labelled    the labelled points, for strategies that avoid points near them (core_set, diverse)
     engine      "local", or an engine of your own
-    progress    True for a progress bar, or a function of the points done and the points in all
+    progress    True for a progress bar, or a function of the points done and the number of points
     """
     sampled = adapt.Untrained() if sampled is None else sampled if device is None else _moved(sampled, device)
     asked = _scores_for(draws, with_error, scores)
     why, strategy = why_not(strategy, sampled, asked), resolved(strategy, sampled, asked)
     chosen = _strategy(strategy, draws, with_error)
     source = as_source(pool)
-    checks.batch_size(k, source.size)
+    size = source.size
+    checks.batch_size(k, size)
     generator, name = checks.generator(seed), strategy if isinstance(strategy, str) else names.identity(chosen)
-    wanted = _wanted(chosen, measures)
+    wanted = _wanted(chosen, measures) if measures or scores is not None else {}
     _check_needs(chosen, name, sampled, source)
-    _check_wishes(chosen, name, sampled, source, with_error, scores, measures)
-    with counting(progress, source.size) as advance, written(scores, list(wanted), source.size) as write:
+    if with_error or measures or scores is not None:
+        _check_wishes(chosen, name, sampled, source, with_error, scores, measures)
+    shown = counting(progress, size) if progress else nullcontext()
+    table = nullcontext() if scores is None else _table(scores, wanted, size, generator)
+    with shown as advance, table as beside:
         running = Local(memory, advance) if engine == "local" else named_engine(engine)
         if isinstance(running, Local):
             running.try_out(sampled, source)
-        view = View(running, source, None if labelled is None else View(running, _known(labelled)))
-        if scores is not None:
-            view.beside = ScoreTable(wanted, generator.initial_seed(), write)
+        view = View(running, source, None if labelled is None else View(running, _known(labelled)), beside)
         picks = chosen(sampled, view, k, generator=generator)
         picks = replace(picks, plan=f"auto: {strategy}, since {why}") if why else picks
         return _with_error(sampled, view, picks, chosen) if with_error else picks
@@ -87,14 +102,16 @@ def _moved(sampled: Sampled, device: str) -> Sampled:
     return sampled.to(device)
 
 
-def _known(labelled: Any) -> Rereadable:
+def _known(labelled: PoolLike) -> Rereadable:
     source = as_source(labelled)
     if not isinstance(source, Rereadable):
-        raise TypeError("labelled inputs must have a length, as arrays and Datasets do; a stream has none")
+        raise TypeError(
+            "labelled must have a length, as an array or a Dataset has, but it is a stream; pass an array or a Dataset"
+        )
     return source
 
 
-def _scores_for(draws: str | None, with_error: bool, scores: Any) -> str:
+def _scores_for(draws: str | None, with_error: bool, scores: object) -> str:
     """What asks for a score of each point, in words."""
     wishes = {"with_error=True": with_error, "a file of scores": scores is not None, 'draws="auto"': draws == "auto"}
     return next((name for name, wanted in wishes.items() if wanted), "")
@@ -104,17 +121,17 @@ def _strategy(strategy: str | Strategy, draws: str | None, with_error: bool) -> 
     chosen = named(strategy) if isinstance(strategy, str) else strategy
     if draws not in (None, "auto"):
         raise ValueError(
-            f'draws must be "auto" or left out, but is {draws!r}; their number is an argument of predictor.sample'
+            f'draws must be "auto" or left out, but is {draws!r}; set their number in predictor.sample(n, …)'
         )
     if draws == "auto" and not isinstance(chosen, TopK):
-        raise ValueError(f'draws="auto" needs the top k of a measure, but the strategy is {strategy}')
+        raise ValueError(f'draws="auto" needs the top k of a measure as strategy (e.g. "bald"), but it is {strategy}')
     if isinstance(chosen, TopK):
         return Race(chosen.measure) if draws == "auto" else replace(chosen, stable=chosen.stable or with_error)
     return chosen
 
 
 def _check_needs(chosen: Strategy, name: str, sampled: Sampled, source: Source) -> None:
-    """Is everything there that the strategy declares to need?  Before any work is done."""
+    """Refuses, before any work, a pool or a Sampled that lacks what the strategy declares to need."""
     needs, traits = adapt.needs(chosen), adapt.traits(sampled)
     if needs.model and not adapt.trained(sampled):
         raise ValueError(f"{name} asks a model, but there is none yet; use auto, which begins without one")
@@ -140,10 +157,10 @@ def _check_wishes(
     sampled: Sampled,
     source: Source,
     with_error: bool,
-    scores: Any,
+    scores: str | os.PathLike[str] | None,
     measures: Sequence[str],
 ) -> None:
-    """Can what was asked for be had with this strategy and this pool?"""
+    """Refuses options that this strategy or this pool does not support."""
     measured = adapt.measure_of(chosen) is not None
     if with_error and not (measured and isinstance(source, Rereadable)):
         raise ValueError(
@@ -152,33 +169,44 @@ def _check_wishes(
         )
     if with_error and not adapt.traits(sampled).independent:
         raise ValueError(
-            "with_error=True (--error) needs independent draws, but stratified and matched draws depend on each other: "
+            "with_error=True (--error) needs independent draws, but stratified and matched draws are dependent, so "
             'their errors would be too large; use design="independent", or leave with_error out'
         )
     if measures and scores is None:
-        raise ValueError('several measures go to a file: name it with scores="scores.npy" or .parquet')
+        raise ValueError('measures=… needs a file for the scores; name it, as in scores="scores.npy" (or .parquet)')
     if scores is not None and not measured:
-        raise ValueError(f"{name} does not score points, so there is nothing to write; use a measure")
+        raise ValueError(
+            f"{name} does not score points, so scores=… has nothing to write; use a strategy based on a measure"
+        )
     if scores is not None and isinstance(chosen, Race):
         raise ValueError(
-            'draws="auto" gives most points few draws, so their scores are rough; leave it out to write them'
+            'draws="auto" uses few draws for most points, so scores are imprecise; leave draws out to write them'
         )
 
 
 def _wanted(chosen: Strategy, measures: Sequence[str]) -> dict[str, Measure]:
-    """The strategy's own measure and the others asked for, by name."""
+    """The measure of the strategy and the additional measures, by name."""
     own = adapt.measure_of(chosen)
     first = {} if own is None else {name_of(own): own}
     return {**first, **{name: named_measure(name) for name in measures}}
 
 
+@contextmanager
+def _table(
+    path: str | os.PathLike[str], wanted: Mapping[str, Measure], total: int | None, generator: torch.Generator
+) -> Iterator[ScoreTable]:
+    """A fold that writes the scores of all points to a file."""
+    with written(path, list(wanted), total) as write:
+        yield ScoreTable(wanted, generator.initial_seed(), write)
+
+
 def _with_error(sampled: Sampled, view: View, picks: Picks, chosen: Strategy) -> Picks:
-    """The standard error of each pick, from its draws made once more."""
+    """Adds the standard error of each pick; its draws are computed again."""
     measure = adapt.measure_of(chosen)
     assert measure is not None  # checked before
     at = torch.as_tensor(picks.indices)
 
-    def error(sampled: Sampled, batch: Any, positions: Any) -> torch.Tensor:
+    def error(sampled: Sampled, batch: Batch, positions: Indices) -> torch.Tensor:
         return jackknife(adapt.groups(sampled, batch, positions, GROUPS), measure)
 
     return replace(picks, errors=view.read(sampled, at, error))

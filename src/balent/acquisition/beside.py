@@ -1,8 +1,10 @@
-"""Two folds in one pass: what a strategy looks for, and a table of scores for a file. Moments are computed once."""
+"""Several folds in one pass over the pool: for example a strategy's fold, and a table of scores for a file.
 
-from collections.abc import Callable, Mapping
+The moments of a block are computed once, for all of them.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,23 +13,22 @@ from balent import adapt
 from balent.maths.error import merged
 from balent.maths.moments import Moments
 from balent.strategies.top_k import ByMeasure
-from balent.types import Batch, Fold, Indices, Probabilities, Sampled
+from balent.types import Batch, Fold, Indices, Measure, Probabilities, Sampled
 
 
 @dataclass
-class Both:
-    """A fold of two."""
+class Together:
+    """A fold that consists of several folds."""
 
-    one: Fold
-    other: Fold
+    folds: Sequence[Fold]
 
     def add(self, sampled: Sampled, batch: Batch, positions: Indices) -> None:
         known = Known(sampled)
-        self.one.add(known, batch, positions)
-        self.other.add(known, batch, positions)
+        for fold in self.folds:
+            fold.add(known, batch, positions)
 
-    def merge(self, other: "Both") -> "Both":
-        return Both(self.one.merge(other.one), self.other.merge(other.other))
+    def merge(self, other: "Together") -> "Together":
+        return Together([mine.merge(theirs) for mine, theirs in zip(self.folds, other.folds, strict=True)])
 
 
 @dataclass
@@ -51,9 +52,9 @@ class Known:
 
 @dataclass(frozen=True)
 class ScoreTable:
-    """A fold that hands the scores of each block to a writer: for a file in this process, so it is not merged."""
+    """A fold that passes the scores of each block to a writer in this process, so it cannot be merged."""
 
-    measures: Mapping[str, Any]
+    measures: Mapping[str, Measure]
     seed: int
     write: Callable[[Indices, Tensor], None]
 
@@ -62,4 +63,4 @@ class ScoreTable:
         self.write(positions, torch.stack(scores, 1))
 
     def merge(self, other: "ScoreTable") -> "ScoreTable":
-        raise TypeError("a table of scores is written by one process; it cannot be merged")
+        raise TypeError("a file of scores is written by one process, so it cannot be merged; use the local engine")

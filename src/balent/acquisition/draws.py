@@ -1,6 +1,4 @@
-"""Draws computed elsewhere, as functions over positions: the door for models of any framework."""
-
-from typing import Any
+"""Draws computed by any framework, as a Sampled. Its pool consists of positions in the array of draws."""
 
 import torch
 from jaxtyping import Int
@@ -9,7 +7,7 @@ from torch import Tensor
 from balent import checks
 from balent.data.probabilities import Table
 from balent.maths.moments import Moments
-from balent.types import Array, Indices, Traits
+from balent.types import Array, Batch, Indices, Traits
 
 BLOCK = 1 << 22  # elements: 16 MB of float32 at a time
 
@@ -44,25 +42,25 @@ class Draws:
             return Draws(some, self._features, logits=self.logits)
         return Draws(self.array[:, start:stop], self._features, logits=self.logits)
 
-    def groups(self, batch: Any, positions: Indices | None, count: int) -> list[Moments]:
+    def groups(self, batch: Batch, positions: Indices | None, count: int) -> list[Moments]:
         """The moments of groups of draws."""
         at = _positions(batch, len(self.array))
         return Moments.groups(self._rows(batch), min(count, self.array.shape[1]), logits=self.logits, positions=at)
 
-    def __call__(self, batch: Any, positions: Indices | None = None) -> Tensor:
+    def __call__(self, batch: Batch, positions: Indices | None = None) -> Tensor:
         rows = self._rows(batch)
         return rows.softmax(-1) if self.logits else rows
 
-    def moments(self, batch: Any, positions: Indices | None = None) -> Moments:
+    def moments(self, batch: Batch, positions: Indices | None = None) -> Moments:
         return Moments.of(self._rows(batch), logits=self.logits, positions=_positions(batch, len(self.array)))
 
-    def features(self, batch: Any) -> Array:
+    def features(self, batch: Batch) -> Array:
         """The features given with the draws, at these positions."""
         if self._features is None:
             raise ValueError("this strategy compares features, but Draws has none; pass Draws(array, features=…)")
         return self._features[batch]
 
-    def _rows(self, batch: Any) -> Tensor:
+    def _rows(self, batch: Batch) -> Tensor:
         rows = _positions(batch, len(self.array))
         first, last = int(rows[0]), int(rows[-1])
         if last - first + 1 == len(rows) and bool((rows.diff() == 1).all()):
@@ -72,19 +70,21 @@ class Draws:
         return self.array[rows]
 
     def _window(self, start: int, stop: int) -> Tensor:
-        """Neighbours: a view, of which nothing is copied."""
+        """Consecutive points, as a view without a copy."""
         return checks.draws(self.array.window(start, stop)) if isinstance(self.array, Table) else self.array[start:stop]
 
 
-def _positions(batch: Any, points: int) -> Int[Tensor, " batch"]:
-    """Whole numbers, each the position of a point; the pool of Draws is made of these."""
+def _positions(batch: Batch, points: int) -> Int[Tensor, " batch"]:
+    """The positions in a batch of the pool, checked."""
     try:
         rows = torch.as_tensor(batch)
     except (TypeError, ValueError, RuntimeError):
-        raise TypeError(f"the pool of Draws must be positions, whole numbers, but has {type(batch).__name__}") from None
+        raise TypeError(
+            f"the pool of Draws must be whole numbers (positions), but has {type(batch).__name__}"
+        ) from None
     if rows.ndim != 1 or rows.is_floating_point() or rows.is_complex() or rows.dtype == torch.bool:
         raise TypeError(
-            f"the pool of Draws must be positions, whole numbers, but has {rows.dtype}; use np.arange({points})"
+            f"the pool of Draws must be whole numbers (positions), but has {rows.dtype}; use np.arange({points})"
         )
     if len(rows) and not 0 <= int(rows.min()) <= int(rows.max()) < points:
         raise ValueError(

@@ -1,15 +1,15 @@
-"""Progress of long work: a bar on the terminal, or a call of one's own."""
+"""Progress of long work: a bar on the terminal, or calls of a user's function."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic
 
-Report = Callable[[int, int | None], None]  # points done, points in all
+Report = Callable[[int, int | None], None]  # points done, number of points
 
 
 @contextmanager
 def counting(progress: bool | Report, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A function to call with every number of points done; it adds up, and shows rate and time left if asked to."""
+    """A function to call with the number of new points; it adds them up, and shows a progress bar if requested."""
     if progress is True:
         with _bar(total) as shown:
             yield shown

@@ -1,4 +1,4 @@
-"""What is random by default: which masks, and how many draws."""
+"""Defaults of the random choices in a round: masks, and the number of draws."""
 
 from balent import adapt
 from balent.types import Samples, Strategy

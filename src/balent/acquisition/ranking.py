@@ -3,13 +3,14 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import cast
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from balent import checks
-from balent.acquisition.beside import Known
+from balent.acquisition.beside import Known, Together
 from balent.acquisition.draws import Draws
 from balent.acquisition.engines.local import Local
 from balent.acquisition.score import Scored
@@ -18,7 +19,7 @@ from balent.data.probabilities import Table
 from balent.maths.measures import check_draws, random
 from balent.maths.named import measure as named
 from balent.strategies.top_k import FEWEST, ByMeasure, Halves, Top
-from balent.types import Batch, Indices, Measure, Picks, Sampled
+from balent.types import Batch, Fold, Indices, Measure, Picks, Sampled
 
 Advance = Callable[[int], None]
 
@@ -34,7 +35,7 @@ def example(pool: int = 2000, draws: int = 100, classes: int = 10) -> Table:
 
 @dataclass(frozen=True)
 class Job:
-    """What `balent score` was asked for."""
+    """The arguments of `balent score`."""
 
     table: Table
     names: tuple[str, ...]
@@ -56,7 +57,7 @@ class Job:
     def columns(self) -> list[str]:
         return ["point", *(c for name in self.names for c in ([name, f"{name}_error"] if self.error else [name]))]
 
-    def every_point(self, advance: Advance) -> Iterator[list]:
+    def every_point(self, advance: Advance) -> Iterator[list[object]]:
         """One row per point, in the order of the pool."""
         columns = Side([Scored(f, self.seed, self.error) for f in self.measures.values()])
         for positions, found in Local(count=advance).stream(self._sampled, self._points, columns):
@@ -66,9 +67,9 @@ class Job:
     def best(self, k: int, advance: Advance) -> "Ranking":
         """The k best of each measure, from one pass; those are read again for their errors."""
         checks.batch_size(k, len(self.table))
-        folds = {name: self._fold(measure, k) for name, measure in self.measures.items()}
-        Local(count=advance).scan(self._sampled, self._points, Together(list(folds.values())))
-        picks = {name: _picks(fold) for name, fold in folds.items()}
+        together = Together([self._fold(measure, k) for measure in self.measures.values()])
+        folds = Local(count=advance).scan(self._sampled, self._points, together).folds
+        picks = {name: _picks(fold) for name, fold in zip(self.measures, folds, strict=True)}
         errors = {name: self._errors(name, found) for name, found in picks.items()} if self.error else {}
         return Ranking(self.table, picks, errors)
 
@@ -100,43 +101,26 @@ class Side:
         return torch.cat([reading(known, batch, positions) for reading in self.readings], 1)
 
 
-@dataclass
-class Together:
-    """A fold of several, of moments that are computed once."""
-
-    folds: Sequence[Halves | Top]
-
-    def add(self, sampled: Sampled, batch: Batch, positions: Indices) -> None:
-        known = Known(sampled)
-        for fold in self.folds:
-            fold.add(known, batch, positions)
-
-    def merge(self, other: "Together") -> "Together":
-        for mine, theirs in zip(self.folds, other.folds, strict=True):
-            mine.merge(theirs)  # type: ignore[arg-type]  # of the same kind
-        return self
-
-
-def _picks(fold: Halves | Top) -> Picks:
-    if isinstance(fold, Top):
-        return fold.best.picks()
-    found = fold.best[0].picks()
-    return Picks(found.indices, found.scores, stability=fold.stability)
+def _picks(fold: Fold) -> Picks:
+    if isinstance(fold, Halves):
+        found = fold.best[0].picks()
+        return Picks(found.indices, found.scores, stability=fold.stability)
+    return cast(Top, fold).best.picks()
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """The best points of each measure, with their errors if they were asked for."""
+    """The best points of each measure, with their errors if requested."""
 
     table: Table
     picks: dict[str, Picks]
     errors: dict[str, list[float]]
 
-    def rows(self) -> tuple[list[str], Iterator[list]]:
+    def rows(self) -> tuple[list[str], Iterator[list[object]]]:
         """A header, and a row for each measure and rank."""
         return ["measure", "rank", "point", "score", *(["error"] if self.errors else [])], self._rows()
 
-    def _rows(self) -> Iterator[list]:
+    def _rows(self) -> Iterator[list[object]]:
         for name, picks in self.picks.items():
             columns = [picks.indices.tolist(), picks.scores.tolist(), *([self.errors[name]] if self.errors else [])]
             for rank, (position, *numbers) in enumerate(zip(*columns, strict=True), 1):

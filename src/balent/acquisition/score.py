@@ -1,4 +1,4 @@
-"""Scores and picks for probabilities from any framework, and how far they can be trusted.
+"""Scores and picks for probabilities from any framework, and how reliable they are.
 
 A score is estimated from finitely many draws; another set of draws gives another score. The
 standard error is a jackknife over groups of draws; the stability of a top-K is the share of picks
@@ -16,25 +16,25 @@ from balent.acquisition.acquire import acquire
 from balent.acquisition.draws import Draws
 from balent.acquisition.engines.local import Local
 from balent.data.pool import Indexed
+from balent.maths import noise
 from balent.maths.error import GROUPS, jackknife, merged
 from balent.maths.measures import random
 from balent.maths.named import measure as named
 from balent.strategies import TopK, strategy
 from balent.strategies.column import Column
-from balent.strategies.top_k import score_of
 from balent.types import Array, Batch, Indices, Measure, Picks, Sampled
 
 
 def score(
     draws: Array, measure: str | Measure = "balentacq", *, logits: bool = False, with_error: bool = False, seed: int = 0
 ) -> Array | tuple[Array, Array]:
-    """What a label is worth at each point of draws [pool, draws, classes], as the same kind of array.
+    """The score of each point: how much its label is worth. Returns the kind of array that was passed.
 
-    draws       probabilities, or logits, of posterior samples
+    draws       probabilities, or logits, of posterior samples: [pool, draws, classes]
     measure     a name (see `balent list`), or a function of moments
     logits      the numbers are logits
     with_error  return (scores, errors): the Monte-Carlo standard error of each score
-    seed        of the random measure
+    seed        seed of the measure `random`
 
     >>> import numpy as np
     >>> score(np.array([[[0.9, 0.1], [0.5, 0.5]], [[0.7, 0.3], [0.7, 0.3]]]), "bald").round(4)
@@ -60,11 +60,11 @@ class Scored:
 
     def __call__(self, sampled: Sampled, batch: Batch, positions: Indices) -> Tensor:
         groups = adapt.groups(sampled, batch, positions, GROUPS if self.with_error else 1)
-        scores = score_of(self.measure, merged(groups), self.seed, positions)
+        constant = self.measure is random  # does not depend on the draws
+        scores = noise.uniform(self.seed, positions) if constant else self.measure(merged(groups))
         checks.scores(scores, positions)
         if not self.with_error:
             return scores[:, None]
-        constant = self.measure is random  # does not depend on the draws
         errors = torch.zeros_like(scores) if constant else jackknife(groups, self.measure)
         return torch.stack([scores, errors], 1)
 
@@ -72,10 +72,16 @@ class Scored:
 def select(
     draws: Array, measure: str | Measure = "balentacq", k: int = 1, *, logits: bool = False, seed: int = 0
 ) -> Picks:
-    """The k points to label next, best first, ties by position; a measure or any strategy by name.
+    """The k points to label next, best first, ties by position.
 
-    For the top k of a measure, `stability` is the share of their top k that two halves of the draws agree on (None
-    for fewer than four draws).
+    draws    probabilities, or logits, of posterior samples: [pool, draws, classes]
+    measure  the name of a measure or of any strategy (see `balent list`), or a function of moments
+    k        the number of points
+    logits   the numbers are logits
+    seed     seed of the strategy's noise
+
+    For the top k of a measure, `stability` of the picks is the share of the top k on which two halves of the draws
+    agree (None for fewer than four draws).
 
     >>> import numpy as np
     >>> select(np.array([[[0.7, 0.3], [0.7, 0.3]], [[0.9, 0.1], [0.5, 0.5]]]), "bald", k=1).indices

@@ -1,4 +1,4 @@
-"""Scores of all points in a file, .npy or .parquet: complete under its name, or not there at all."""
+"""Writes the scores of all points to a file, .npy or .parquet. The file appears only when it is complete."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -16,14 +16,11 @@ Write = Callable[[Indices, Tensor], None]
 
 
 @contextmanager
-def written(path: str | os.PathLike[str] | None, names: list[str], total: int | None) -> Iterator[Write]:
-    """A writer of scores by position. The file appears under its name when all went well, else not at all."""
-    if path is None:
-        yield lambda positions, scores: None
-        return
+def written(path: str | os.PathLike[str], names: list[str], total: int | None) -> Iterator[Write]:
+    """A writer of scores by position. The file appears when all scores are written, and not at all after an error."""
     if total is None:
         raise ValueError(
-            "scores of a stream of unknown length cannot be written; pass an array, a Dataset or a DataLoader"
+            "scores=… needs a pool of known length, but it is a stream; pass an array, a Dataset or a DataLoader"
         )
     target = Path(path)
     table_in = checks.lookup({".npy": _npy, ".parquet": _parquet}, target.suffix, "writer for files ending in")
@@ -58,7 +55,7 @@ def _parquet(path: Path, names: list[str], total: int) -> Iterator[np.ndarray]:
 
 
 def _reserve(path: Path) -> None:
-    """Room on the disk for all of the file: where a disk is full, a mapped file ends the process without a word."""
+    """Reserves disk space for the whole file: writing to a mapped file on a full disk would kill the process."""
     if hasattr(os, "posix_fallocate"):
         with path.open("r+b") as file:
             os.posix_fallocate(file.fileno(), 0, path.stat().st_size)

@@ -1,11 +1,12 @@
 """The pool as a strategy sees it: a source of points and the engine that runs over it."""
 
 from dataclasses import dataclass, field
+from typing import cast
 
 import torch
 from torch import Tensor
 
-from balent.acquisition.beside import Both
+from balent.acquisition.beside import Together
 from balent.types import Engine, Fold, Folded, Indices, Keyed, Reading, Rereadable, Sampled, Source
 
 
@@ -24,7 +25,7 @@ class View:
 
     @property
     def positions(self) -> Indices:
-        """Of the points that can be read again: none of a stream. Never an error, since isinstance asks for it."""
+        """Positions of the points that can be read again; empty for a stream. Never raises: isinstance reads it."""
         return self.source.positions if isinstance(self.source, Rereadable) else torch.empty(0, dtype=torch.int64)
 
     def keys(self, positions: Indices) -> Indices:
@@ -35,9 +36,8 @@ class View:
         """One pass of the engine over all points."""
         if self.beside is None:
             return self.engine.scan(sampled, self.source, fold)
-        both, self.beside = Both(fold, self.beside), None
-        self.engine.scan(sampled, self.source, both)
-        return fold
+        together, self.beside = Together([fold, self.beside]), None
+        return cast(Folded, self.engine.scan(sampled, self.source, together).folds[0])
 
     def read(self, sampled: Sampled, positions: Indices, what: Reading) -> Tensor:
         """A reading of some points, in the order given."""

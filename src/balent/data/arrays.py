@@ -1,8 +1,8 @@
-"""Arrays from .npy and .npz files, checked before anything is allocated: the one reader of them.
+"""Reads arrays from .npy and .npz files. Files are checked before memory is allocated.
 
-Nothing is unpickled. A header must agree with the size of its file to the byte, so that a damaged one is an error and
-not other numbers. An .npy is mapped, not read. An .npz is read whole: its checksums are of whole arrays, and arrays in
-it need not lie where a processor can load them. Every file that cannot be read is a ValueError that names it.
+Nothing is unpickled. The size that a header declares must equal the size of the file to the byte, so a damaged file is
+an error and never gives other numbers. An .npy file is mapped into memory. An array of an .npz file is read whole,
+because its checksum covers the whole array. A file that cannot be read is a ValueError that names the file.
 """
 
 import ast
@@ -12,10 +12,10 @@ import math
 import re
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo, is_zipfile
 
 import numpy as np
@@ -25,13 +25,13 @@ from balent import checks
 MAGIC = b"\x93NUMPY"
 # By version: how the length of the header is written, and its encoding.
 VERSIONS = {b"\1\0": ("<H", "latin1"), b"\2\0": ("<I", "latin1"), b"\3\0": ("<I", "utf-8")}
-HEADER = 10_000  # bytes: numpy takes no longer ones either
-AXES = 32  # numpy before version 2 knows no more
+HEADER = 10_000  # bytes: numpy refuses longer headers too
+AXES = 32  # the most that numpy before version 2 supports
 KINDS = "biufcSU"  # of numpy's types: numbers and text
 PIECE = 1 << 24  # bytes read at a time
-LARGE = 1 << 30  # bytes: what takes more memory than this …
-RATIO = 100  # … may take at most so many times the bytes that it has on disk
-# What Python, numpy and zipfile raise for bytes that are not theirs.
+LARGE = 1 << 30  # bytes: an array that takes more memory than this …
+RATIO = 100  # … may take at most this many times its bytes on disk
+# What Python, numpy and zipfile raise for damaged bytes.
 DAMAGE = (
     *(ValueError, TypeError, LookupError, OverflowError, EOFError, OSError, RuntimeError, SyntaxError, MemoryError),
     *(BadZipFile, zlib.error, struct.error),
@@ -42,7 +42,7 @@ Bytes = io.BufferedIOBase | IO[bytes]
 
 @dataclass(frozen=True)
 class Header:
-    """What the beginning of an .npy says: what the array is, and at which byte it begins."""
+    """The header of an .npy file: shape and type of the array, and the byte at which it begins."""
 
     shape: tuple[int, ...]
     dtype: np.dtype
@@ -55,49 +55,50 @@ class Header:
 
     @property
     def size(self) -> int:
-        """Bytes of the array, in Python's numbers: those of numpy overflow."""
+        """Bytes of the array, as a Python integer: numpy's integers overflow."""
         return math.prod(self.shape) * self.dtype.itemsize
 
 
 @dataclass(frozen=True)
 class Stored:
-    """The array of an .npy file, read where it is looked at."""
+    """The array of an .npy file. Only the parts that are used are read from disk."""
 
     path: Path
     header: Header
 
-    def whole(self) -> np.ndarray:
+    def whole(self, mode: Literal["r", "c"] = "r") -> np.ndarray:
+        """Mapped: "r" cannot be written to; "c" can, without a change to the file."""
         h = self.header
         if h.size == 0:
             return np.empty(h.shape, h.dtype)
-        return _aligned(np.memmap(self.path, h.dtype, "r", h.offset, h.shape, h.order))
+        return _aligned(np.memmap(self.path, h.dtype, mode, h.offset, h.shape, h.order))
 
     def rows(self, start: int, stop: int) -> np.ndarray:
-        """The only rows that are mapped. Not for Fortran's order, where a row is spread over the file."""
+        """Maps these rows only. Not for Fortran order, where a row is spread over the whole file."""
         h = self.header
         row = h.size // h.shape[0]
         return _aligned(np.memmap(self.path, h.dtype, "r", h.offset + start * row, (stop - start, *h.shape[1:])))
 
 
 def _aligned(array: np.ndarray) -> np.ndarray:
-    """Itself, or a copy if its numbers do not lie where a processor can load them: after a header of odd length."""
+    """The array, or a copy if it is not aligned in memory, as after a header of odd length."""
     return array if array.flags.aligned else array.copy()
 
 
 def read(path: Path, key: str | None = None) -> np.ndarray:
-    """The array of an .npy or .npz, whichever the file is; `key` names the array in an .npz."""
+    """The array of an .npy or .npz file; `key` names the array in an .npz."""
     with path.open("rb") as file:
         zipped = file.read(2) == b"PK" or path.suffix.lower() == ".npz"
     return npz(path, key) if zipped else npy(path)
 
 
-def npy(path: Path) -> np.ndarray:
+def npy(path: Path, mode: Literal["r", "c"] = "r") -> np.ndarray:
     """The array of an .npy, mapped."""
-    return stored(path).whole()
+    return stored(path).whole(mode)
 
 
 def stored(path: Path) -> Stored:
-    """The array of an .npy whose size is the one that its header says."""
+    """The array of an .npy, if the file has the size that its header declares."""
     with path.open("rb") as file, _in_words(path, ".npy"):
         header = _header(file)
     _check(f"{path}", header, path.stat().st_size)
@@ -107,11 +108,28 @@ def stored(path: Path) -> Stored:
 def npz(path: Path, key: str | None = None) -> np.ndarray:
     """The array of that name in an .npz, or the only one."""
     with path.open("rb") as file, _archive(path, file) as archive:
-        member = _member(path, archive, key)
-        with _in_words(path, ".npz"):
-            opened = archive.open(member)
-        with opened:
-            return _array(path, opened, member)
+        return _read(path, archive, _member(path, archive, key))
+
+
+def several(path: Path, wanted: Collection[str]) -> dict[str, np.ndarray]:
+    """The arrays of an .npz that have these names; names that it does not have are left out."""
+    with path.open("rb") as file, _archive(path, file) as archive:
+        found = {name: _stored(path, name, member) for name, member in _members(archive).items() if name in wanted}
+        check_memory(str(path), sum(member.file_size for member in found.values()), path.stat().st_size)
+        return {name: _read(path, archive, member) for name, member in found.items()}
+
+
+def names(path: Path) -> list[str]:
+    """The names of the arrays in an .npz."""
+    with path.open("rb") as file, _archive(path, file) as archive:
+        return list(_members(archive))
+
+
+def _read(path: Path, archive: ZipFile, member: ZipInfo) -> np.ndarray:
+    with _in_words(path, ".npz"):
+        opened = archive.open(member)
+    with opened:
+        return _array(path, opened, member)
 
 
 def _archive(path: Path, file: Bytes) -> ZipFile:
@@ -121,19 +139,28 @@ def _archive(path: Path, file: Bytes) -> ZipFile:
         return ZipFile(file)
 
 
+def _members(archive: ZipFile) -> dict[str, ZipInfo]:
+    return {m.filename.removesuffix(".npy"): m for m in archive.infolist() if m.filename.endswith(".npy")}
+
+
 def _member(path: Path, archive: ZipFile, key: str | None) -> ZipInfo:
-    found = {m.filename.removesuffix(".npy"): m for m in archive.infolist() if m.filename.endswith(".npy")}
+    found = _members(archive)
     if key is None and len(found) != 1:
-        what = f"{', '.join(found)}; say which with --key" if found else "nothing that numpy saved"
+        what = f"{len(found)} arrays ({', '.join(found)}); choose one with --key" if found else "no array"
         raise ValueError(f"{path} holds {what}")
     name = next(iter(found)) if key is None else key
     if name not in found:
+        raise ValueError(f"{path} has no array {name!r}; {checks.nearest(name, found) if found else 'it is empty'}")
+    return _stored(path, name, found[name])
+
+
+def _stored(path: Path, name: str, member: ZipInfo) -> ZipInfo:
+    """The member itself, if numpy can have written it."""
+    if member.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
         raise ValueError(
-            f"{path} has no array {name!r}; {checks.nearest(name, found) if found else 'it holds nothing'}"
+            f"{path} holds the array {name!r} with a compression that numpy never uses; save it again with numpy.savez"
         )
-    if found[name].compress_type not in (ZIP_STORED, ZIP_DEFLATED):
-        raise ValueError(f"{path} holds an array {name!r} that is compressed in a way that numpy never uses")
-    return found[name]
+    return member
 
 
 def _array(path: Path, file: Bytes, member: ZipInfo) -> np.ndarray:
@@ -149,13 +176,13 @@ def _array(path: Path, file: Bytes, member: ZipInfo) -> np.ndarray:
 
 
 def _fill(array: np.ndarray, file: Bytes) -> None:
-    """All bytes of the array, and no more: zipfile compares the checksum when it reaches the end."""
+    """Reads all bytes of the array and no more; zipfile checks the checksum at the end."""
     raw, at = array.reshape(-1, order="A").view(np.uint8), 0
     while piece := file.read(PIECE):
         raw[at : at + len(piece)] = np.frombuffer(piece, np.uint8)
         at += len(piece)
     if at != len(raw):
-        raise EOFError(f"{len(raw):,} bytes expected, {at:,} there")
+        raise EOFError(f"{len(raw):,} bytes were expected, but it has {at:,}")
 
 
 def _header(file: Bytes) -> Header:
@@ -169,12 +196,12 @@ def _header(file: Bytes) -> Header:
     text = file.read(length)
     if len(text) < length:
         raise ValueError("its header is cut off")
-    said = _literal(text.decode(encoding))
-    if not isinstance(said, dict) or set(said) != {"descr", "fortran_order", "shape"}:
-        raise ValueError("its header does not say descr, fortran_order and shape")
-    if not isinstance(said["fortran_order"], bool):
-        raise ValueError("its header does not say whether it is in Fortran's order")
-    return Header(_shape(said["shape"]), _type(said["descr"]), said["fortran_order"], file.tell())
+    fields = _literal(text.decode(encoding))
+    if not isinstance(fields, dict) or set(fields) != {"descr", "fortran_order", "shape"}:
+        raise ValueError("its header must have the fields descr, fortran_order and shape")
+    if not isinstance(fields["fortran_order"], bool):
+        raise ValueError("fortran_order in its header must be True or False")
+    return Header(_shape(fields["shape"]), _type(fields["descr"]), fields["fortran_order"], file.tell())
 
 
 def _literal(text: str) -> Any:
@@ -187,11 +214,11 @@ def _literal(text: str) -> Any:
 def _shape(said: Any) -> tuple[int, ...]:
     numbers = isinstance(said, tuple) and all(type(n) is int and n >= 0 for n in said)
     if not numbers or len(said) > AXES or math.prod(max(n, 1) for n in said) >= 1 << 58:
-        raise ValueError(f"its header says the shape {str(said)[:80]}")
+        raise ValueError(f"its header declares the shape {str(said)[:80]}")
     return said
 
 
-def _type(said: Any) -> np.dtype:
+def _type(said: object) -> np.dtype:
     return np.dtype(said) if isinstance(said, str) else np.dtype(np.void)  # records have a list
 
 
@@ -203,15 +230,15 @@ def _check(where: str, header: Header, came: int) -> None:
     expected = header.offset + header.size
     if came != expected:
         what = "truncated" if came < expected else "damaged"
-        raise ValueError(f"{where} is {what}: {expected:,} bytes expected, {came:,} there; copy it again")
+        raise ValueError(f"{where} is {what}: {expected:,} bytes were expected, but it has {came:,}; copy it again")
 
 
 def check_memory(where: str, memory: int, disk: int) -> None:
-    """A small file that asks for much memory is refused before it gets any."""
+    """Refuses a small file that needs much memory, before any is allocated."""
     if memory > LARGE and memory > RATIO * disk:
         raise ValueError(
-            f"{where} says that it needs {memory:,} bytes of memory, more than {RATIO} times its {disk:,} bytes on "
-            "disk, and is refused; if it is right, save it uncompressed, as .npy"
+            f"{where} needs {memory:,} bytes of memory, more than {RATIO} times its {disk:,} bytes on disk, and is "
+            "refused because it may be damaged; if it is correct, save it uncompressed (numpy.save or numpy.savez)"
         )
 
 

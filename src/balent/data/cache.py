@@ -1,9 +1,9 @@
-"""Decoded arrays, kept beside the data: written once and whole, mapped into memory at every later start.
+"""A cache of decoded data: written once, mapped into memory at every later start.
 
-What is kept belongs to the names, sizes and times of the files it was made from; when one of them
-changes it is made anew. Of several processes one decodes, the others wait. Arrays are .npy, the rest is JSON:
-nothing is pickled. BALENT_CACHE names another place; without it, one below the data folder, or below
-the user's own cache where the data folder may not be written to.
+An entry belongs to the names, sizes and times of the files it was made from. When one of them changes, it is made
+again. Of several processes one decodes and the others wait. Arrays are .npy, the rest is JSON; nothing is pickled.
+BALENT_CACHE names the folder; without it, the cache is in the data folder or, if that is not writeable, in the user's
+cache folder.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from balent.data.formats import npz
+from balent.data import arrays
 from balent.data.formats.contents import Data, image_of
 from balent.data.views import Images
 
@@ -34,7 +34,7 @@ Block = tuple[np.ndarray, np.ndarray]  # points, labels
 
 @dataclass(frozen=True)
 class Part:
-    """The pool or the test set, to be read a block at a time: at most so many points of this shape."""
+    """The pool or the test set, read a block at a time: at most `most` points of this shape."""
 
     most: int
     point: tuple[int, ...]
@@ -49,7 +49,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Decoded:
-    """What a format makes of files. Notes are asked for when all blocks are read, and may be errors then."""
+    """The decoded files. `notes` is called after all blocks are read, and may raise."""
 
     train: Part
     test: Part
@@ -60,7 +60,14 @@ class Decoded:
 def cached(
     name: str, folder: Path, files: Sequence[Path | str], decode: Callable[[], Decoded], settings: object = ""
 ) -> Data:
-    """What `decode` makes of these files (paths, or names below the folder), or what it made of them before."""
+    """The data that `decode` makes of these files, from the cache if they have not changed.
+
+    name      of the data set, for the name of the cached files
+    folder    the folder of the files; the cache is below it
+    files     paths, or names below the folder
+    decode    reads the files; called only if the cache has no result
+    settings  of `decode`: other settings are cached apart
+    """
     place = _place(folder)
     kind = f"{name[:40]}-{_digest(str(folder.resolve()), repr(settings), 1)[:8]}"
     target = place / f"{kind}-{_digest(FORMAT, *_stamps(folder, files))[:16]}"
@@ -71,7 +78,7 @@ def cached(
             found = _read(target)
             _forget(place, kind, target)
     if found is None:
-        raise OSError(f"{target} was written, but cannot be read again; look at its disk")
+        raise OSError(f"{target} was written, but cannot be read again; check the disk")
     return found
 
 
@@ -84,14 +91,16 @@ def _place(folder: Path) -> Path:
             place.mkdir(parents=True, exist_ok=True)
             if os.access(place, os.W_OK):
                 return place
-    raise OSError(f"decoded data can be kept neither below {folder} nor in {named or own}; set {VARIABLE} to a folder")
+    raise OSError(
+        f"decoded data can be written neither below {folder} nor in {named or own}; set {VARIABLE} to a folder"
+    )
 
 
 def _stamps(folder: Path, files: Sequence[Path | str]) -> Iterator[str]:
     """Strings throughout, since there may be a million of them."""
     for name in files:
         path = name if isinstance(name, Path) else os.path.join(folder, name)
-        stat = os.stat(path, follow_symlinks=os.path.exists(path))  # a link to nowhere is said when it is decoded
+        stat = os.stat(path, follow_symlinks=os.path.exists(path))  # a broken link is reported when it is decoded
         yield f"{name} {stat.st_size} {stat.st_mtime_ns}"
 
 
@@ -101,7 +110,7 @@ def _digest(*parts: object) -> str:
 
 @contextlib.contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    """One process at a time; the system takes the lock back however it ends."""
+    """One process at a time. The system releases the lock however the process ends."""
     with path.open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -110,8 +119,8 @@ def _alone(path: Path) -> Iterator[None]:
 def _write(target: Path, decoded: Decoded) -> None:
     """All files or none: the directory gets its name when they are on disk."""
     partial = target.with_name(target.name + ".partial")
-    shutil.rmtree(partial, ignore_errors=True)  # of a process that was killed; we are alone here
-    shutil.rmtree(target, ignore_errors=True)  # cannot be read, or we were not here
+    shutil.rmtree(partial, ignore_errors=True)  # left by a process that was killed; the lock is ours
+    shutil.rmtree(target, ignore_errors=True)  # cannot be read
     try:
         partial.mkdir()
         for part in PARTS:
@@ -162,13 +171,13 @@ def _header(file: BinaryIO, part: Part, count: int) -> None:
 
 
 def _read(target: Path) -> Data | None:
-    """What was kept, mapped; None where there is nothing, or something that was not written whole."""
+    """The entry, mapped; None if there is none or it is incomplete."""
     if not target.is_dir():
         return None
     with contextlib.suppress(ValueError, TypeError, KeyError, OSError):
         about = json.loads((target / "about.json").read_text(encoding="utf-8"))
         x_train, x_test = (_points(target / f"x_{part}.npy") for part in PARTS)
-        y_train, y_test = (torch.from_numpy(npz.mapped(target / f"y_{part}.npy")) for part in PARTS)
+        y_train, y_test = (torch.from_numpy(arrays.npy(target / f"y_{part}.npy", "c")) for part in PARTS)
         names, notes = tuple(about["names"]), tuple(about["notes"])
         ids = (_ids(target / f"ids_{part}.npy") for part in PARTS)
         if len(x_train) == len(y_train) and len(x_test) == len(y_test):
@@ -178,16 +187,16 @@ def _read(target: Path) -> Data | None:
 
 def _points(path: Path) -> Images | Tensor:
     """Bytes are images. Memory that is copied when written to suits torch, and never reaches the file."""
-    array = npz.mapped(path)
+    array = arrays.npy(path, "c")
     return Images(array) if array.dtype == np.uint8 else torch.from_numpy(array)
 
 
 def _ids(path: Path) -> np.ndarray | None:
-    return npz.mapped(path) if path.exists() else None
+    return arrays.npy(path, "c") if path.exists() else None
 
 
 def _forget(place: Path, kind: str, target: Path) -> None:
-    """What was made of the files as they were before."""
+    """Removes the entries of earlier versions of the files."""
     for other in place.iterdir():
         if other.name.startswith(f"{kind}-") and other != target and other.is_dir():
             shutil.rmtree(other, ignore_errors=True)

@@ -1,6 +1,6 @@
-"""Files that a person named for our results: complete or as before, and never another file than the one named.
+"""Output files that the user named: replaced completely or left as they were.
 
-A file is written beside its target under a name that nobody else has, and takes the target's place when it is on disk.
+A file is written beside its target under a unique name, and replaces the target when it is completely on disk.
 A link is followed: the file that it points to is replaced. What has no content to replace (a device, a FIFO, an open
 file such as /dev/stdout) is written to when all is done. "-" is standard output. No torch here: reports write too.
 """
@@ -21,12 +21,12 @@ from typing import BinaryIO
 STANDARD_OUTPUT = Path("-")
 DESCRIPTOR = re.compile(r"(?:/dev|/proc/self)/fd/(\d+)")  # an open file, by its number
 LINKS = 40  # in a row: as many as Linux follows
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # only writing fails so, and the system does not say where
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors of writing; the system does not name the file
 
 
 @contextlib.contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """Where to write a file: it appears under its name when it is complete and on disk; else all is as before."""
+    """A path to write to. The file gets its name when it is complete and on disk; after an error nothing changes."""
     old, target = _status(path), Path(os.path.realpath(path))
     if _is_stream(path, old):
         with fresh(unused(Path(tempfile.gettempdir()), target.name), mode=0o600) as partial, _named(path, partial):
@@ -42,7 +42,7 @@ def whole(path: Path) -> Iterator[Path]:
 
 
 def unused(directory: Path, name: str) -> Path:
-    """A path in the directory that no file has, and that nobody can foresee."""
+    """A new path in the directory that cannot be guessed."""
     return directory / f".{name[:40]}.{secrets.token_hex(8)}.partial"
 
 
@@ -85,9 +85,9 @@ def _status(path: Path) -> os.stat_result | None:
     except FileNotFoundError:
         return None
     if stat.S_ISDIR(found.st_mode):
-        raise IsADirectoryError(f"{path} is a directory, but a file is to be written; name a file in it")
+        raise IsADirectoryError(f"the output must be a file, but {path} is a directory; name a file in it")
     if not os.access(path, os.W_OK):
-        raise PermissionError(f"{path} must not be written to; name another file, or change its permissions")
+        raise PermissionError(f"{path} is not writeable; name another file, or change its permissions")
     return found
 
 
@@ -110,7 +110,7 @@ def _copy(partial: Path, path: Path) -> None:
 
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO]:
-    """Open files go on where they are: opening them anew would cut off what was written to them before."""
+    """Open files are appended to: opening them again would delete what was written before."""
     if is_standard_output(path):
         sys.stdout.flush()
         yield sys.stdout.buffer
@@ -122,7 +122,7 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def _named(path: Path, partial: Path) -> Iterator[None]:
-    """Errors of the system speak of the file that was asked for, not of the one that we write on the way."""
+    """System errors name the file that the user named, not the temporary one."""
     try:
         yield
     except OSError as error:

@@ -1,30 +1,42 @@
-"""A pool: anything of points that wait for a label, read in batches, the next one while this one is scored.
+"""A pool of unlabelled points, read in batches; the next batch is read while this one is scored.
 
 Arrays and tensors, dicts of them, images kept as bytes and pools several times over are sliced; Datasets
 (torch's or Hugging Face's) and lists are read item by item; a DataLoader lends its dataset and how it
-collates; any other iterable is a stream of batches, read once. Labels that come with items, as in (x, y) or
-{"label": y}, are left out: nothing looks at them.
+collates; any other iterable is a stream of batches, read once. Labels in the items, as in (x, y) or
+{"label": y}, are removed and never used.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, IterableDataset, default_collate
+from torch.utils.data import DataLoader, Dataset, IterableDataset, default_collate
 
 from balent import checks
 from balent.data.views import Images, Repeated
 from balent.predictors.inputs import size
-from balent.types import Array, Indices, Source
+from balent.types import Array, Batch, Indices, Source
 
 LABELS = ("label", "labels")  # of items that are dicts
-TOGETHER = 256  # items that come one by one
+TOGETHER = 256  # items per batch, where they are read one by one
 
 
-def as_source(given: Any) -> Source:
+@runtime_checkable
+class Sized(Protocol):
+    """Points of known length, read by number."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: Any, /) -> Batch: ...
+
+
+# What a person may pass as a pool; `as_source` makes a source of it.
+PoolLike = Source | Sized | Dataset[Any] | Mapping[str, Array] | Iterable[Batch]
+
+
+def as_source(given: object) -> Source:
     """The given points as a source of known length, or as a stream of batches."""
     if isinstance(given, Source):
         return given
@@ -41,28 +53,21 @@ def as_source(given: Any) -> Source:
     if isinstance(given, Iterable):
         return Stream(given)
     raise TypeError(
-        "a pool is an array, a Dataset, a DataLoader, a dict of arrays or an iterable of batches, but is of type "
+        "a pool must be an array, a Dataset, a DataLoader, a dict of arrays or an iterable of batches, but is of type "
         f"{type(given).__name__}"
     )
-
-
-@runtime_checkable
-class Sized(Protocol):
-    """Anything of known length with items by number."""
-
-    def __len__(self) -> int: ...
-    def __getitem__(self, index: Any, /) -> Any: ...
 
 
 @dataclass(frozen=True)
 class Indexed:
     """Points by number. `pool[2:5]` and `pool[positions]` are batches."""
 
-    source: Any
-    collate: Any = default_collate
+    source: Sized | Dataset[Any] | Mapping[str, Array]
+    collate: Callable[[list[Any]], Batch] = default_collate
 
     def __len__(self) -> int:
-        return size(self.source)
+        columns = self.source.values() if isinstance(self.source, Mapping) else [self.source]
+        return len(next(iter(columns)))  # type: ignore[arg-type]  # a Dataset of known length
 
     @property
     def size(self) -> int:
@@ -72,11 +77,11 @@ class Indexed:
     def positions(self) -> Indices:
         return torch.arange(len(self))
 
-    def at(self, positions: Indices) -> Any:
+    def at(self, positions: Indices) -> Batch:
         """These points as a batch."""
         return self[positions]
 
-    def __getitem__(self, points: slice | Tensor) -> Any:
+    def __getitem__(self, points: slice | Tensor) -> Batch:
         if isinstance(self.source, Mapping):
             return {name: _rows(column, points) for name, column in self.source.items()}
         if isinstance(self.source, Images | Repeated):
@@ -93,13 +98,13 @@ class Indexed:
 
     def _item(self, i: int) -> Any:
         try:
-            item = self.source[i]
+            item = self.source[i]  # type: ignore[index]  # a mapping is read by columns
         except Exception as error:
             error.add_note(f"while reading point {i} of the pool")
             raise
         return item
 
-    def blocks(self, points: int) -> Iterator[tuple[Any, Tensor]]:
+    def blocks(self, points: int) -> Iterator[tuple[Batch, Tensor]]:
         """Batches in order, with their positions."""
         for start in range(0, len(self), points):
             stop = min(start + points, len(self))
@@ -125,13 +130,13 @@ class Subset:
     def size(self) -> int:
         return len(self)
 
-    def at(self, positions: Indices) -> Any:
+    def at(self, positions: Indices) -> Batch:
         """These points as a batch: neighbours as one slice."""
         first, last = int(positions[0]), int(positions[-1])
         together = last - first + 1 == len(positions) and bool((positions.diff() == 1).all())
         return self.whole[slice(first, last + 1) if together else positions]
 
-    def blocks(self, points: int) -> Iterator[tuple[Any, Tensor]]:
+    def blocks(self, points: int) -> Iterator[tuple[Batch, Tensor]]:
         for part in self.positions.split(points):
             yield self.at(part), part
 
@@ -146,7 +151,7 @@ def _columns(source: Mapping[str, Any]) -> dict[str, Array]:
     for name, column in columns.items():
         checks.unmasked(column, f"the array {name!r} of a pool")
         if not isinstance(column, Tensor | np.ndarray):
-            raise TypeError(f"a pool by name is made of arrays, but {name!r} is of type {type(column).__name__}")
+            raise TypeError(f"a pool that is a dict must hold arrays, but {name!r} is of type {type(column).__name__}")
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) != 1:
         raise ValueError(f"the arrays of a pool must have one length, but have {lengths or 'no array'}")
@@ -154,7 +159,7 @@ def _columns(source: Mapping[str, Any]) -> dict[str, Array]:
 
 
 def unlabelled(item: Any) -> Any:
-    """An item or a batch without its label: x of (x, y) or (x,). Two numbers are no pair but a point in the plane."""
+    """An item or a batch without its label: x of (x, y) or (x,). Two numbers are a point in the plane, not a pair."""
     if isinstance(item, Mapping):
         return {name: value for name, value in item.items() if name not in LABELS}
     pair = isinstance(item, tuple | list) and len(item) in (1, 2) and not isinstance(item[0], int | float)
@@ -162,7 +167,7 @@ def unlabelled(item: Any) -> Any:
 
 
 def _tensors(item: Any) -> Any:
-    """Lists of numbers as tensors: `default_collate` would take each number for a thing of its own."""
+    """Lists of numbers as tensors: `default_collate` would treat each number as an item."""
     if isinstance(item, Mapping):
         return {name: _tensors(value) for name, value in item.items()}
     numbers = isinstance(item, list | tuple) and item and isinstance(item[0], int | float | list)
@@ -186,16 +191,16 @@ def _values(item: Any) -> list[Any]:
 
 @dataclass(frozen=True)
 class Stream:
-    """Batches as they come, each point at the position where it came; labels in (x, y) batches are left out."""
+    """A stream of batches. A point's position is its number in the stream; labels in (x, y) batches are removed."""
 
-    batches: Iterable[Any]
+    batches: Iterable[Batch]
 
     @property
     def size(self) -> None:
         return None
 
-    def blocks(self, points: int) -> Iterator[tuple[Any, Tensor]]:
-        """Batches as they come, whatever their size."""
+    def blocks(self, points: int) -> Iterator[tuple[Batch, Tensor]]:
+        """The batches of the stream, in the sizes it gives."""
         start = 0
         for batch in self.batches:
             x = unlabelled(batch)

@@ -27,7 +27,7 @@ DECIMAL = re.compile(r"0|-?[1-9][0-9]{0,999}")
 
 @dataclass(frozen=True)
 class Table:
-    """An array [pool, draws, classes] that is read in windows of points; names are what the file calls its points."""
+    """An array [pool, draws, classes] that is read in windows of points; `names` are the file's names of the points."""
 
     shape: tuple[int, ...]
     window: Callable[[int, int], np.ndarray]
@@ -51,7 +51,7 @@ def read(path: Path, key: str | None = None) -> Table:
 def _npy(path: Path, key: str | None) -> Table:
     found = arrays.stored(path)
     shape = found.header.shape
-    if len(shape) != 3 or found.header.fortran or 0 in shape:  # rare: mapped whole; checks speak of its shape
+    if len(shape) != 3 or found.header.fortran or 0 in shape:  # rare: mapped whole; checks report its shape
         return _whole(found.whole())
     checks.draws(found.rows(0, 1))
     return Table(shape, found.rows)
@@ -75,19 +75,19 @@ def _csv(path: Path, key: str | None) -> Table:
             at = [header.index(name) for name in COLUMNS]
             cells = [[row[i] for i in at] for row in rows if row]
         except IndexError:
-            raise ValueError(f"{path} has a row of fewer cells than its header, near line {rows.line_num}") from None
+            raise ValueError(f"{path} has a row with fewer cells than its header, near line {rows.line_num}") from None
         except (UnicodeDecodeError, csv.Error) as error:
             raise ValueError(f"{path} is not a readable .csv file: {error}") from None
     *named, values = zip(*cells, strict=True) if cells else ((), (), (), ())
     try:
         numbers = np.array(values, dtype=np.float64)
     except ValueError as error:
-        raise ValueError(f"{path} has a probability that is no number: {error}") from None
+        raise ValueError(f"{path} must have numbers in the column probability: {error}") from None
     return _from_long(path, [_named([unescaped(cell) for cell in column]) for column in named], numbers)
 
 
 def arrow() -> tuple[type[Exception], Any]:
-    """What pyarrow raises for a file that is none of its own, and its module for parquet."""
+    """The exception that pyarrow raises for damaged files, and its parquet module."""
     try:
         from pyarrow import ArrowException, parquet
     except ImportError:
@@ -182,7 +182,7 @@ def _numbered(path: Path, column: np.ndarray) -> Numbered:
     if column.dtype.kind == "f":
         if not np.isfinite(column).all():
             raise ValueError(
-                f"{path} must call points, draws and classes by finite numbers or names, but one is NaN or inf"
+                f"{path} must identify points, draws and classes by finite numbers or names, but one is NaN or infinite"
             )
         if (abs(column) < WHOLE).all() and (column == column.round()).all():
             column = column.astype(np.int64)

@@ -1,4 +1,4 @@
-"""Data sets by name: what is in the pool, and what tests the result.
+"""Data sets by name: a pool and a test set.
 
 To add one, write a function that returns `Data` and put it into DATASETS, or into PUBLISHED if it is
 read from the user's folder with data. A user's own needs no entry: its name is `file.py:function`. Splits
@@ -17,7 +17,8 @@ import torch
 from torch import Tensor
 
 from balent import by_name, checks
-from balent.data.formats import cifar, idx, limits, npz, svhn, tinyimagenet
+from balent.data import arrays
+from balent.data.formats import cifar, idx, limits, svhn, tinyimagenet
 from balent.data.formats import folder as folders
 from balent.data.formats.contents import UNLABELLED, Data, all_labelled, image_of, redundant
 from balent.data.formats.files import folder_of
@@ -29,15 +30,15 @@ from balent.kernels.hashing import mixed, uniform
 __all__ = ["DATASETS", "PUBLISHED", "Data", "all_labelled", "known", "load", "own_function", "redundant"]
 
 ARRAYS = ("x_train", "y_train", "x_test", "y_test")
-IDS = ("ids_train", "ids_test")  # need not be there
+IDS = ("ids_train", "ids_test")  # optional
 FEATURES = "-features"  # mnist-features is mnist-features.npz in the folder with data
 TIMES = re.compile(r"(\d+)x(.+)")  # 3xmnist is mnist three times over
 
 
 def digits() -> Data:
     """1,797 handwritten digits of 8 × 8 pixels (Alpaydin & Kaynak, 1998; as in scikit-learn): 1,200 pool, 597 test."""
-    with np.load(Path(__file__).with_name("digits.npz"), allow_pickle=False) as file:
-        x, y = torch.from_numpy(file["images"]), torch.from_numpy(file["labels"])
+    found = arrays.several(Path(__file__).with_name("digits.npz"), ("images", "labels"))
+    x, y = torch.from_numpy(found["images"]), torch.from_numpy(found["labels"])
     images = x.reshape(-1, 1, 8, 8).float() / 16
     order = mixed(17, torch.arange(len(y))).argsort()
     return split(images, y.long(), order, 597, 10, (1, 8, 8))
@@ -59,12 +60,12 @@ def moons(pool: int = 2000, test: int = 2000, noise: float = 0.15) -> Data:
 def from_file(path: Path) -> Data:
     """An .npz with x_train, y_train, x_test, y_test; labels are 0..classes-1, or -1 in y_train if not known.
 
-    The test set may be empty. Arrays ids_train and ids_test, of text, may say what the points are called.
+    The test set may be empty. Arrays ids_train and ids_test, of text, may name the points.
     """
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
-    found = npz.read(path, (*ARRAYS, *IDS))
-    _check_names(path, found, npz.names(path))
+    found = arrays.several(path, (*ARRAYS, *IDS))
+    _check_names(path, found, arrays.names(path))
     return from_arrays(path, found)
 
 
@@ -118,11 +119,13 @@ def load(
     skip_bad: bool = False,
     say: Callable[[str], None] = warnings.warn,
 ) -> Data:
-    """A data set by name, or from a file or folder. `docs/data.md` has all that a name can be.
+    """A data set by name, or from a file or folder. `docs/data.md` lists all possible names.
 
-    `folder` is where published sets and `<name>-features.npz` lie; without it, the environment's BALENT_DATA.
-    `size` is that of images in a folder, in pixels; `skip_bad` leaves out those that cannot be read. What a person
-    should know of how it was read is said, and stands in `.notes`.
+    name      of a data set, a file or a folder; `3x` before it repeats the pool three times
+    folder    the folder with published sets and `<name>-features.npz`; None: the environment variable BALENT_DATA
+    size      height and width of images from a folder, in pixels; None keeps their size
+    skip_bad  leave out images that cannot be read
+    say       is called with notes about how the data were read; they are also kept in `.notes`
     """
     times, of = _times(name)
     if size is not None and size < 1:
@@ -132,7 +135,7 @@ def load(
     elif not _is_known(of) and Path(of).is_dir():
         data = folders.folder(Path(of), size, skip_bad)
     elif size is not None or skip_bad:
-        raise ValueError(f"size and skip_bad are for folders of images, and {name} is none")
+        raise ValueError(f"size and skip_bad are for folders of images, but {name} is not one; leave them out")
     else:
         data = _found(of, folder)
     data = redundant(data, times)
@@ -142,7 +145,7 @@ def load(
 
 
 def known(name: str) -> None:
-    """An error if there can be no such data set; whether the files of a known one are there is not asked."""
+    """Raises if there is no data set of that name. Does not check that its files exist."""
     _, of = _times(name)
     if _is_known(of) or _is_file(of):
         return
@@ -169,7 +172,7 @@ def _is_known(name: str) -> bool:
 
 
 def _times(name: str) -> tuple[int, str]:
-    """How many copies of what. A known name is that data set even where a folder of records has the same name."""
+    """The number of repetitions and the name. A known name is that data set even if a folder has the same name."""
     match = TIMES.fullmatch(name)
     several = match and (_is_known(match[2]) or not Path(_file(name)).exists())
     return (int(match[1]), match[2]) if match and several else (1, name)
@@ -223,7 +226,7 @@ def features(name: str, folder: Path) -> Data:
 def split(
     x: Tensor, y: Tensor, order: Tensor, test: int, classes: int, image: tuple[int, int, int] | None = None
 ) -> Data:
-    """The last `test` points in this order test, the others are the pool."""
+    """The last `test` points of this order become the test set, the others the pool."""
     pool, held = order[:-test], order[-test:]
     return Data(x[pool], y[pool], x[held], y[held], classes, image)
 

@@ -1,7 +1,7 @@
-"""Labels as people write them, as numbers: class names or whole numbers, and nothing where nobody has said yet.
+"""Labels in files as class numbers: they are class names or whole numbers, or empty if not known.
 
 Classes are the different labels of the pool, numbers in the order of their values and names in that of
-the alphabet. A test set has no class of its own: nothing could be learnt about it.
+the alphabet. A test set cannot have a class that the pool lacks: nothing could be learnt about it.
 """
 
 import hashlib
@@ -16,14 +16,14 @@ import numpy as np
 from balent.data.formats import limits
 from balent.data.formats.contents import UNLABELLED
 
-HELD_OUT = 5  # one in so many tests
+HELD_OUT = 5  # one point in five goes to the test set
 TRAIN, TEST, VALIDATION = ("train", "training", "pool"), ("test", "testing"), ("val", "valid", "validation")
 PARTS = TRAIN + TEST + VALIDATION  # names of folders and words in tables; validation tests where there is no test part
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(nan|inf|infinity)", re.ASCII | re.IGNORECASE)
 
 Label = str | int | float | np.integer | np.floating | None
-Where = Callable[[int], str]  # where the i-th label stands, for people
+Where = Callable[[int], str]  # where the i-th label is, for error messages
 
 
 def as_words(labels: Iterable[Label], where: Where) -> list[str | None]:
@@ -50,7 +50,7 @@ def _whole_numbers(words: list[str | None], first: int, where: Where) -> list[st
         if word is not None and found[-1] is None:
             raise ValueError(
                 f"labels must be whole numbers 0, 1, … of up to {limits.DIGITS} digits or class names, but {where(i)} "
-                f"has {shown(word)}; leave it empty where nobody has said yet"
+                f"has {shown(word)}; leave it empty where the label is not known"
             )
     return found
 
@@ -92,7 +92,7 @@ def shown(value: Any, most: int = 80) -> str:
 
 @dataclass(frozen=True)
 class Settled:
-    """What labels come to: the number of each point, which points test, the classes, and what to say of it."""
+    """Labels as numbers: the number of each point, which points are test points, the classes, and notes."""
 
     y: np.ndarray
     tests: np.ndarray
@@ -107,7 +107,7 @@ def settled(
     where: Where,
     names: tuple[str, ...] = (),
 ) -> Settled:
-    """Labels as numbers. Where nobody says which points test, hashes of their keys do."""
+    """Labels as numbers. If the test points are not given, they are chosen by hashes of their keys."""
     notes = []
     if tests is None:
         tests, note = held_out(words, keys)
@@ -144,7 +144,7 @@ def _check_tests(words: Sequence[str | None], tests: np.ndarray, learnt: tuple[s
 
 
 def parts(words: Sequence[str], where: Where) -> np.ndarray:
-    """Which points test, from a column that says train or test (or validation, for the same)."""
+    """Which points are test points, from a column with train or test (or validation)."""
     said = [word.strip().lower() for word in words]
     for i, word in enumerate(said):
         if word not in PARTS:
@@ -159,7 +159,7 @@ def parts(words: Sequence[str], where: Where) -> np.ndarray:
 
 
 def held_out(words: Sequence[str | None], keys: Sequence[str]) -> tuple[np.ndarray, str]:
-    """One in five of the labelled points of each class tests: those whose keys have the smallest hashes. And a note."""
+    """Test points: one in five labelled points of each class, by the smallest hashes of their keys. And a note."""
     of_class: dict[str, list[tuple[bytes, int]]] = {}
     for i, (word, key) in enumerate(zip(words, keys, strict=True)):
         if word is not None:

@@ -1,4 +1,4 @@
-"""Points that are made when they are read: images kept as bytes, pools that hold every point several times.
+"""Points that are computed when they are read: images stored as bytes, pools that repeat every point.
 
 Both are indexed as a tensor of points is, by a position, a slice or positions, and give float32
 tensors. Neither holds more than what it was given, so a data set is never in memory as floats.
@@ -26,7 +26,7 @@ class Images:
     def __post_init__(self) -> None:
         if self.array.dtype != np.uint8 or self.array.ndim != 4:
             raise TypeError(
-                f"images are bytes [n, channels, height, width], but came as {self.array.dtype} {self.array.shape}"
+                f"images must be bytes [n, channels, height, width], but are {self.array.dtype} {self.array.shape}"
             )
 
     @property
@@ -44,7 +44,7 @@ class Images:
 
 @dataclass(frozen=True, eq=False)
 class Repeated:
-    """A pool several times over, without copying: positions i, i + n, i + 2n, … are the same point.
+    """A pool repeated several times, without copying: positions i, i + n, i + 2n, … are the same point.
 
     >>> Repeated(torch.tensor([[1.0], [2.0]]), 3)[1:4].tolist()
     [[2.0], [1.0], [2.0]]
@@ -55,7 +55,7 @@ class Repeated:
 
     def __post_init__(self) -> None:
         if self.times < 1:
-            raise ValueError(f"a pool is repeated at least once, but times = {self.times}")
+            raise ValueError(f"times must be 1 or more, but is {self.times}")
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -76,10 +76,10 @@ class Repeated:
         return self.source[self._once(torch.as_tensor(at))]
 
     def _once(self, at: Tensor) -> Tensor:
-        """Where in the source these positions are. Without the check any number would be one."""
+        """The rows of the source at these positions, checked."""
         outside = (at < -len(self)) | (at >= len(self))
         if bool(outside.any()):
-            raise IndexError(f"positions are 0..{len(self) - 1} in this pool, but one is {int(at[outside][0])}")
+            raise IndexError(f"positions must be 0..{len(self) - 1} in this pool, but one is {int(at[outside][0])}")
         return at % len(self.source)
 
 

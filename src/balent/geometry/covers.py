@@ -10,7 +10,7 @@ from balent.types import Indices
 
 
 def covered(points: Points, picks: Indices, new: Bool[Tensor, " chosen"], near: float) -> list[Tensor]:
-    """For each new pick, the points that are no picks, nearer to it than to any other, and near."""
+    """For each new pick, the other points that are near it, and nearer to it than to any other pick."""
     reach, chosen = near**2 * typical(points), new.nonzero().flatten()
     owner = torch.full((len(points),), -1)
     if len(chosen):

@@ -3,7 +3,7 @@
 A point is embedded as its features h, or as q ⊗ h with factors q (BADGE's gradients), which is never
 multiplied out: ⟨q ⊗ h, q' ⊗ h'⟩ = ⟨q, q'⟩⟨h, h'⟩, so N points take N (C + D) numbers instead of N·C·D.
 Where two points are so near that ‖g‖² + ‖g'‖² - 2⟨g, g'⟩ cancels, the distance is computed once more,
-from differences, in float64: copies are at distance 0 exactly.
+from differences, in float64: duplicates have distance 0 exactly.
 """
 
 from dataclasses import dataclass

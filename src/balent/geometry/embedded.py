@@ -1,4 +1,4 @@
-"""A pool, embedded in one pass: what strategies keep that compare points."""
+"""The pool embedded in one pass, for strategies that compare points."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -66,7 +66,15 @@ def embedded(
     memory: int = MEMORY,
     storage: Storage = "float32",
 ) -> Iterator[tuple[Embedded, Indices]]:
-    """All points, embedded, and their positions. Memory and files are freed at the end."""
+    """All points, embedded, and their positions. Memory and files are freed at the end.
+
+    sampled  gives the features
+    pool     is read once
+    k        points that will be picked: a shorter stream is refused
+    factors  a vector of each point's moments, multiplied with its features; None: features alone
+    memory   bytes of rows in memory; more of them go to a temporary file
+    storage  "float32", or "float16" for half the memory
+    """
     checks.lookup(LARGEST, storage, "storage")
     fold = Embedding(factors, memory, storage, pool.size)
     try:

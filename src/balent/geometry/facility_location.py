@@ -1,9 +1,9 @@
-"""Greedy facility location: points that stand for as many others, as closely, as possible.
+"""Greedy facility location: centres that represent as many points, as closely, as possible.
 
-Every point is served by the nearest centre, at the cost of the squared distance d². The next centre is the point that
-lowers the sum of these costs most. So centres lie where points are, and an outlier, which serves but itself, waits:
-greedy k-centre would take it first. What a further centre would save is kept for every point, and brought up to date
-by the points alone that the last centre has brought nearer: some N·log k rows of distances in all, instead of N·k.
+Every point is assigned to the nearest centre, at the cost of the squared distance d². The next centre is the point that
+reduces the sum of these costs most. So centres lie where points are. An outlier represents only itself and is chosen
+late; greedy k-centre would choose it first. What a further centre would save is kept for every point, and brought up to
+date by the points alone that the last centre has brought nearer: some N·log k rows of distances in all, instead of N·k.
 """
 
 import torch
@@ -34,7 +34,7 @@ class Facilities:
         self.savings += self._saved(every, self.costs)
 
     def choose(self) -> None:
-        """The point that saves most; the first of them. Where nothing is left to save, the first that is no centre."""
+        """The point that saves most; the first of them. If none saves anything, the first that is not a centre."""
         before = self.costs
         self._add(int(self.savings.argmax()))
         nearer = (self.costs < before).nonzero().flatten()

@@ -32,9 +32,16 @@ Positions = Int[Tensor, " pool"]  # of all points, where `Indices` are those of 
 def seeds(
     points: Embedded, k: int, first: int, *, seed: int, positions: Positions, weights: Scores | None = None
 ) -> tuple[Indices, Float[Tensor, " chosen"]]:
-    """k different rows of `points`, and w·d² of each when it was drawn. The first is given, and has w·‖g‖².
+    """k different rows of `points`, and w·d² of each when it was drawn. The first row has the score w·‖g‖².
 
-    Where every distance left is 0, rows are drawn from what remains, each as likely as any other.
+    points     embedded points
+    k          the number of rows
+    first      the row of the first centre
+    seed       of the noise, which is keyed by (seed, position)
+    positions  of the rows in the pool
+    weights    w of each row; None: 1
+
+    If all distances left are 0, the remaining rows are drawn with equal probability.
     """
     w = torch.ones(len(points), dtype=torch.float64) if weights is None else weights.double()
     seeding = Seeding(points, w, first, seed, positions)

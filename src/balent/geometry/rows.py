@@ -1,7 +1,7 @@
-"""Rows of numbers that come in blocks: in memory up to a budget, in a temporary file beyond it.
+"""Rows of numbers, added in blocks: in memory up to a budget, in a temporary file beyond it.
 
-The file has no name and goes with the rows, whatever ends the process. It lies where temporary files
-lie (TMPDIR), and is mapped: what memory is free serves as its cache.
+The file has no name and disappears with the process, however it ends. It is in the folder for temporary files
+(TMPDIR) and is mapped, so free memory serves as its cache.
 """
 
 import tempfile
@@ -14,7 +14,7 @@ from torch import Tensor
 
 Storage = Literal["float32", "float16"]
 CHUNK = 2048  # rows at a time
-FIRST = 4096  # rows to begin with, where nobody knows how many will come
+FIRST = 4096  # rows at first, if their number is not known
 
 
 class Rows:
@@ -49,7 +49,7 @@ class Rows:
         return self._file is not None
 
     def close(self) -> None:
-        """Let go of memory and file."""
+        """Frees memory and file."""
         self._data = None
         if self._file is not None:
             self._file.close()
@@ -59,7 +59,7 @@ class Rows:
         return self._data[: self._length]
 
     def _grow(self, width: int) -> None:
-        """A place for the rows that are expected; for twice those so far where nobody knows."""
+        """Makes room for the expected rows; if their number is not known, for twice those so far."""
         rows = max(self._length, self.expected or max(FIRST, 2 * self._length))
         before, was_in_file = self._data, self.in_file
         fits = rows * width * self.dtype.itemsize <= self.memory

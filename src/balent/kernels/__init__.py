@@ -42,10 +42,10 @@ def active() -> str:
 
 
 def moments(x: Tensor, *, logits: bool) -> tuple[Tensor, Tensor, Tensor, Tensor, tuple[int, int] | None]:
-    """mean, var, within, entropy, and the first (point, draw) that is no distribution, if any."""
+    """mean, var, within, entropy, and the first (point, draw) that is not a distribution, if any."""
     tolerance = SUM_TOLERANCE[x.dtype]
     if 0 in x.shape:
-        raise ValueError(f"moments need points, draws and classes, but draws have shape {tuple(x.shape)}")
+        raise ValueError(f"draws must have points, draws and classes, but have shape {tuple(x.shape)}")
     if x.data_ptr() % x.element_size():
         x = x.clone()  # numbers across the bounds of words: the kernel, as C++ itself, reads aligned ones only
     if x.device.type != "cpu" or active() == "torch":

@@ -61,8 +61,12 @@ class MaskedLinear:
         out = torch.empty(len(x), len(keys), len(self._packed[-1]))
         inputs = (x.detach().contiguous(), *self._packed, keys.contiguous(), out)
         threads, level = torch.get_num_threads(), kernels.active()
-        kernels.compiled().thinned(*inputs, hashing.threshold(self.p), self.p < 0.5, threads, level)
+        kernels.compiled().thinned(*inputs, self._threshold, self.p < 0.5, threads, level)
         return out[..., : len(self.weight)]
+
+    @cached_property
+    def _threshold(self) -> int:
+        return hashing.threshold(self.p)
 
     @cached_property
     def _packed(self) -> tuple[Tensor, Tensor]:

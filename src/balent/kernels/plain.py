@@ -11,14 +11,14 @@ from balent.kernels import hashing
 if TYPE_CHECKING:
     from balent.kernels.layers import Convolved, MaskedLinear
 
-BLOCK = 1 << 22  # elements at a time: 32 MB a temporary
+BLOCK = 1 << 22  # elements at a time: 32 MB per temporary array
 CONVOLVED = 16  # points at a time
 
 
 def moments(
     x: Tensor, *, logits: bool, tolerance: float
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, tuple[int, int] | None]:
-    """mean, var, within, entropy, and the first (point, draw) that is no distribution, if any."""
+    """mean, var, within, entropy, and the first (point, draw) that is not a distribution, if any."""
     pool, draws, classes = x.shape
     size = max(1, BLOCK // (draws * classes))
     blocks = [_block(x[i : i + size].double(), logits, tolerance) for i in range(0, pool, size)]

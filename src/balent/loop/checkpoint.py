@@ -1,7 +1,7 @@
-"""What a predictor's fits start from, in files: the first start, and that of the last fit.
+"""Files with the state from which a predictor's fits start: the first, and that of the last fit.
 
-What a fit *starts* from is kept, rather than its result: a fit is a function of its start, its labels and
-its seed, so fitting again gives back everything, whatever a predictor keeps beside its weights.
+The state *before* a fit is kept, not its result: a fit is a function of its start, its labels and its
+seed, so fitting again restores everything, also what a predictor keeps besides its weights.
 The files are safetensors: nothing in them is executed when they are read.
 """
 
@@ -22,7 +22,7 @@ def same(a: State, b: State) -> bool:
 
 
 def save(path: Path, state: State, **about: int) -> None:
-    """Tensors and a few numbers about them: all of it or nothing."""
+    """Writes tensors and a few numbers about them, completely or not at all."""
     from safetensors.torch import save as serialized
 
     tensors = {name: value.contiguous() for name, value in state.items()}

@@ -1,6 +1,6 @@
-"""Which pool is this?  A digest that tells whether positions still mean the same points.
+"""A digest of a pool, which shows whether positions still mean the same points.
 
-Of the ids where points have ids; else of the number of points, their type and shape, and the content of
+It is computed from the ids if points have ids; else from the number of points, their type and shape, and the content of
 1,000 of them, chosen by a hash of their number.
 """
 
@@ -16,7 +16,7 @@ from balent.data.pool import Indexed
 from balent.kernels.hashing import mixed
 
 ROWS = 1000
-KEY = 0x62616C656E74  # "balent": which rows are looked at never changes
+KEY = 0x62616C656E74  # "balent": the choice of rows must never change
 
 
 def pin(pool: Indexed, ids: Sequence[str] | None) -> str:
@@ -67,7 +67,7 @@ def rows(points: int) -> Tensor:
 
 
 def _add(digest: Any, value: Any) -> None:
-    """Content with its type and shape: other values, another digest."""
+    """Adds content with its type and shape."""
     if isinstance(value, Mapping):
         for name in sorted(value):
             digest.update(str(name).encode())

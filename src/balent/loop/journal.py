@@ -1,4 +1,4 @@
-"""Lines of JSON that outlive a crash: appended one at a time, on disk before they are acknowledged.
+"""A file of JSON lines that survives a crash: each line is on disk before it is acknowledged.
 
 A process may be killed at any moment. Then the last line can be torn, and only the last: it was never
 acknowledged, so it is cut off and what it said is done again. Damage elsewhere is an error. No torch here: reports
@@ -19,7 +19,7 @@ from balent.data.outputs import whole as whole
 
 FORMAT = 1
 READABLE = (1, 2)  # 2: journals that pin their pool by a fingerprint
-PATIENCE = 2.0  # seconds: so long may a process that was killed take to let go of its directory
+PATIENCE = 2.0  # seconds that a killed process may take to release its directory
 
 Record = dict[str, Any]
 
@@ -52,7 +52,7 @@ def _append(handle: int, line: bytes) -> None:
     """Unbuffered: what is not written here can never reach the file later."""
     before = os.fstat(handle).st_size
     if before and os.pread(handle, 1, before - 1) != b"\n":
-        raise OSError("its last line is torn; open the directory again, which repairs it")
+        raise OSError("its last line is incomplete; open the directory again, which repairs it")
     try:
         while line:
             line = line[os.write(handle, line) :]
@@ -95,7 +95,7 @@ def write(path: Path, content: bytes) -> None:
 
 @contextlib.contextmanager
 def locked(directory: Path) -> Iterator[None]:
-    """The directory is ours alone. The system takes the lock back however the process ends."""
+    """Locks the directory for this process. The system releases the lock however the process ends."""
     with in_words(directory):
         directory.mkdir(parents=True, exist_ok=True)
         file = (directory / "lock").open("a+")
@@ -126,15 +126,15 @@ def _taken(handle: int) -> bool:
 
 @contextlib.contextmanager
 def in_words(path: Path) -> Iterator[None]:
-    """Why the disk refused, and that nothing is lost."""
+    """Reports why writing failed, and that nothing is lost."""
     try:
         yield
     except BlockingIOError:
         raise
     except OSError as error:
         raise OSError(
-            f"{path} cannot be written: {error.strerror or error}; what was written before is intact, and the same "
-            "command goes on from there (balent run with --resume)"
+            f"{path} cannot be written: {error.strerror or error}; everything written before is intact: free space "
+            "there, then run the same command again to continue (balent run with --resume)"
         ) from error
 
 

@@ -1,7 +1,7 @@
-"""What is known of a pool's labels, as the sum of events: asked, told, skipped.
+"""The labels of a pool as the sum of events: asked, told, skipped.
 
 Events are what the journal holds. The state is a function of them and of nothing else, so that a
-process that died is continued by adding them up again. Last word wins; earlier ones are kept.
+process that died is continued by adding them up again. The last label of a point counts; earlier ones are kept.
 """
 
 from collections.abc import Iterable
@@ -15,14 +15,14 @@ Event = dict[str, Any]
 
 @dataclass
 class Labels:
-    """Which points are told, which wait for an answer, and which are not to be asked again."""
+    """Which points are labelled, pending, or skipped."""
 
     told: dict[int, int] = field(default_factory=dict)  # position: label
     pending: dict[int, float] = field(default_factory=dict)  # position: score; asked, not yet told or skipped
     skipped: set[int] = field(default_factory=set)
     history: dict[int, list[tuple[str | None, int]]] = field(default_factory=dict)  # position: (who, label), in order
-    asks: int = 0  # how often was asked
-    asked: int = 0  # for how many points
+    asks: int = 0  # calls of ask
+    asked: int = 0  # points asked in all
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> "Labels":
@@ -51,7 +51,7 @@ class Labels:
         return left.nonzero()[0]
 
     def _start(self, event: Event) -> None:
-        """Says what the journal belongs to; nothing about labels."""
+        """Identifies the pool and the settings; it holds no labels."""
 
     def _ask(self, event: Event) -> None:
         indices = _whole(event["indices"])

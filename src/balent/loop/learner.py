@@ -1,9 +1,9 @@
-"""Ask and tell: which points to label next, and what their labels are.
+"""The loop: ask which points to label next, tell their labels.
 
-The only loop there is: a simulation, a labelling page and a folder of files all drive a Learner. What
-happens is appended to a journal before it counts, so a process that dies is continued by making the
-same Learner again: what was asked and not told is still pending, and no point is asked twice.
-Fits depend on the labels that are told and on the seed, not on the order in which labels came.
+This is the only loop: a simulation, a labelling page and a folder of files all drive a Learner. Every event is
+written to a journal on disk first. A process that dies is continued by making the same Learner again: points
+that were asked and not labelled are still pending, and no point is asked twice. A fit depends on the labels and on
+the seed, not on the order in which labels were given.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from torch import Generator, Tensor
 from balent import adapt, checks, names
 from balent.acquisition import randomness
 from balent.acquisition.acquire import acquire
-from balent.data.pool import Indexed, Subset, as_source
+from balent.data.pool import Indexed, PoolLike, Subset, as_source
 from balent.loop import checkpoint, fingerprint, journal
 from balent.loop import start as starts
 from balent.loop.anchors import anchor
@@ -54,15 +54,15 @@ class Learner:
     ids         a name for each point. The directory then belongs to these ids, else to the content of the pool
     draws       posterior samples that score the pool; "auto" or "analytic" as in `acquire`
     masks       "auto": per point if predictor and strategy allow it, so that duplicates are not queried together
-    start       what is asked before a model can be trained (labels of two classes): "random", a list of positions, or
+    start       points to ask before a model can be trained (labels of two classes): "random", a list of positions, or
                 "auto": points that cover the pool if the strategy is auto, else random ones
-    say         is called with what a person should know; by default it is a warning
+    say         a function that is called with messages for the user; by default they are warnings
     """
 
     def __init__(
         self,
         predictor: Predictor,
-        pool: Any,
+        pool: PoolLike,
         strategy: str | Strategy = "auto",
         *,
         seed: int = 0,
@@ -75,9 +75,11 @@ class Learner:
     ) -> None:
         found = as_source(pool)
         if not isinstance(found, Indexed):
-            raise TypeError("a Learner asks by position, so its pool must have a length and positions, not be a stream")
+            raise TypeError(
+                "the pool of a Learner must have a length and positions, but it is a stream; pass an array or a Dataset"
+            )
         if len(found) == 0:
-            raise ValueError("the pool is empty: there is nothing to ask")
+            raise ValueError("the pool must have points, but it is empty")
         checks.predictor(predictor)
         self.predictor, self.pool, self.seed, self.say = predictor, found, seed, say
         self.ids = None if ids is None else checks.ids(ids, len(found))
@@ -102,13 +104,13 @@ class Learner:
     # ── what a driver does ──────────────────────────────────────────────────────────────────────────
 
     def ask(self, k: int) -> Picks:
-        """The k points to label next, best first: now pending. Trains on all that is told, if that is not done yet."""
+        """The k points to label next, best first; they are pending then. Trains first, if labels are new."""
         left = self.labels.open(len(self.pool))
         if not len(left):
-            raise ValueError("nothing is left to ask: every point is told, pending or skipped")
+            raise ValueError("no point is left to ask: every point is labelled, pending or skipped")
         checks.batch_size(k, None)
         if k > len(left):
-            self.say(f"{k} points were asked for, but {len(left)} are left: these are asked")
+            self.say(f"{k} points were requested, but only {len(left)} are left: these are asked")
         k = min(k, len(left))
         picks = self._first(left, k) if self._is_start() else self._best(left, k)
         scores = [NUMBERS.get(score, score) for score in picks.scores.tolist()]
@@ -116,18 +118,18 @@ class Learner:
         return picks
 
     def tell(self, indices: Positions, labels: Positions, who: str | None = None) -> None:
-        """The labels of points, asked or not, in any order, at any time. Telling again relabels: the last word wins."""
+        """Records labels of points, asked or not, in any order, at any time. A later label replaces an earlier one."""
         positions, values = _positions(indices, len(self.pool)), _whole(labels, "labels")
         if len(positions) != len(values):
             raise ValueError(
-                f"every point needs one label, but there are {len(positions)} points, {len(values)} labels"
+                f"every point needs one label, but there are {len(positions)} points and {len(values)} labels"
             )
         self._check_labels(dict(zip(positions, values, strict=True)), positions, values)
         if positions:
             self._happen({"event": "tell", "indices": positions, "labels": values, "who": who})
 
     def skip(self, indices: Positions, who: str | None = None) -> None:
-        """Points that nobody can label: not trained on, and not asked again unless they are told."""
+        """Marks points that cannot be labelled. They are not asked again; a label given later still counts."""
         positions = _positions(indices, len(self.pool))
         if positions:
             self._happen({"event": "skip", "indices": positions, "who": who})
@@ -141,7 +143,7 @@ class Learner:
 
     @property
     def pending(self) -> Picks:
-        """What was asked and is neither told nor skipped, in the order it was asked."""
+        """Points that were asked and are neither labelled nor skipped, in the order they were asked."""
         waiting = self.labels.pending
         return Picks(
             torch.tensor([*waiting], dtype=torch.int64), torch.tensor([*waiting.values()], dtype=torch.float64)
@@ -169,7 +171,7 @@ class Learner:
                 self._checkpoint.unlink(missing_ok=True)  # a fit that starts anew needs no memory of the last one
 
     def sampled(self, masks: str = "shared") -> Sampled:
-        """Functions drawn from the posterior given everything told; `ask` scores with those of `self.masks`."""
+        """Posterior samples given all labels; `ask` scores with those of `self.masks`."""
         self.fit()
         key = (len(self.labels.told), masks)
         if self._sampled is None or self._sampled[0] != key:
@@ -179,7 +181,7 @@ class Learner:
         return self._sampled[1]
 
     def close(self) -> None:
-        """Let go of the directory. Nothing can be asked or told afterwards."""
+        """Releases the directory. Afterwards the Learner cannot ask or tell."""
         self._closed = True
         self._open.close()
 
@@ -215,12 +217,12 @@ class Learner:
         self._events = [opening]
 
     def _go_on(self, opening: Event) -> None:
-        """With what another process began, if it is the same work on the same pool."""
+        """Continues what another process began, if settings and pool are the same."""
         self._events = journal.read(self._journal)
         if not self._events:
             raise ValueError(
                 f"{self._journal} is empty, but a journal begins with a line: its labels are lost; restore the file, "
-                "or remove the directory to begin anew"
+                "or remove the directory to start again"
             )
         before = {name: value for name, value in self._events[0].items() if name not in PINNED}
         agree(self._journal.parent, before, {name: value for name, value in opening.items() if name not in PINNED})
@@ -246,7 +248,10 @@ class Learner:
                 raise ValueError(f"{self._journal}, line {number}: {error}") from error
         beyond = [position for position in labels.closed() if position >= len(self.pool)]
         if beyond:
-            raise ValueError(f"{self._journal} speaks of point {max(beyond)}, but the pool has {len(self.pool)} points")
+            raise ValueError(
+                f"{self._journal} names point {max(beyond)}, but the pool has {len(self.pool)} points; "
+                "pass the pool it was begun with"
+            )
         return labels
 
     def _check_noise(self) -> None:
@@ -256,7 +261,7 @@ class Learner:
             raise ValueError(
                 f"{self.directory} was begun by balent 0.1 with {self._events[0]['strategy']}, whose random numbers "
                 "are drawn by another rule now, so its picks would not be those of one run; finish it with balent "
-                "0.1, or begin anew in another directory"
+                "0.1, or start again in another directory"
             )
 
     def _number_of_pin(self) -> int | None:
@@ -264,7 +269,7 @@ class Learner:
         return next((i for i, event in enumerate(self._events) if event["event"] == "pin"), None)
 
     def _check_pool(self) -> None:
-        """Labels must not move to other points: the pool is the one that the directory was begun with."""
+        """Refuses another pool than the one the directory was begun with: labels would move to other points."""
         pins = [event["fingerprint"] for event in self._events if event.get("fingerprint")]
         if not pins:
             self.say(
@@ -299,9 +304,9 @@ class Learner:
         return self.directory is not None and not self._closed
 
     def _happen(self, event: Event) -> None:
-        """First on disk, then in memory: what is known is never more than what will be known after a crash."""
+        """Writes the event to disk, then applies it in memory, so a crash loses nothing that was acknowledged."""
         if self._closed:
-            raise ValueError("this Learner is closed, and its directory may be in use elsewhere; make it again")
+            raise ValueError("this Learner is closed, and its directory may be in use elsewhere; make a new Learner")
         if self.directory is not None:
             journal.append(self._journal, event)
         self._events.append(event)
@@ -318,7 +323,7 @@ class Learner:
                 )
             if label != last[position]:
                 raise ValueError(
-                    f"a point has one label, but point {position} is given {label} and {last[position]} at once; "
+                    f"a point has one label, but point {position} was given {label} and {last[position]} in one call; "
                     "nothing was recorded"
                 )
 
@@ -326,7 +331,7 @@ class Learner:
         return bool(self._waiting()) or len(set(self.labels.told.values())) < 2
 
     def _waiting(self) -> list[int]:
-        """Given start points that nobody was asked for yet."""
+        """Given start points that were not asked yet."""
         closed = self.labels.closed()
         return [] if isinstance(self.start, str) else [i for i in self.start if i not in closed]
 
@@ -376,7 +381,7 @@ class Learner:
     def _fit(self, labels: Labels) -> None:
         told = dict(sorted(labels.told.items()))
         if not told:
-            raise ValueError("nothing is told yet; ask for points, and tell their labels")
+            raise ValueError("a fit needs labels, but none was given yet; label some points first: ask, then tell")
         x, y = self.pool[torch.tensor([*told])], torch.tensor([*told.values()])
         generator = Generator().manual_seed(seed_of(self.seed, "training", len(told)))
         self._fitted, self._sampled = None, None
@@ -385,19 +390,21 @@ class Learner:
 
 
 def agree(directory: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
-    """A run goes on as it began: the first setting that differs is named, with both values."""
+    """Refuses to continue a run with other settings; the error names the first that differs, with both values."""
     for name in {**before, **now}:
         if before.get(name) != now.get(name):
             raise ValueError(
-                f"{directory} was begun with {name} = {before.get(name)!r}, but {name} = {now.get(name)!r} came; "
-                "give the first value to go on, or another directory to begin anew"
+                f"{directory} was begun with {name} = {before.get(name)!r}, but {name} = {now.get(name)!r} was given; "
+                "pass the first value to continue, or use another directory"
             )
 
 
 def _whole(values: Any, what: str) -> list[int]:
     """Numbers of any kind of array, if they are whole."""
     if isinstance(values, np.ma.MaskedArray):
-        raise TypeError(f"{what} must be plain numbers, but are a masked array; give those that count: x.compressed()")
+        raise TypeError(
+            f"{what} must be plain numbers, but are a masked array; pass x.compressed(), which leaves masked values out"
+        )
     array = values.cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
     if array.ndim == 0:
         array = array[None]
@@ -410,5 +417,5 @@ def _positions(indices: Any, pool: int) -> list[int]:
     positions = _whole(indices, "positions")
     for position in positions:
         if not 0 <= position < pool:
-            raise ValueError(f"positions are 0..{pool - 1} in this pool, but one is {position}")
+            raise ValueError(f"positions must be 0..{pool - 1} in this pool, but one is {position}")
     return positions

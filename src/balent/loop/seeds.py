@@ -1,4 +1,4 @@
-"""One seed, split by what it is for: changing one use leaves the others as they were."""
+"""One seed, split by purpose: a change of one use does not affect the others."""
 
 from balent.kernels.hashing import mixed
 

@@ -1,4 +1,4 @@
-"""Start sets: what is labelled before there is a model to ask."""
+"""Start sets: points that are labelled before the first model is trained."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ def order(pool: int, seed: int) -> list[int]:
 
 
 def balanced(labels: Sequence[int], k: int, seed: int) -> list[int]:
-    """k positions at random, as many of each class as there can be: for pools whose labels are known.
+    """k positions at random, balanced over classes as far as possible; for pools whose labels are known.
 
     >>> [[0, 0, 0, 0, 1, 2][i] for i in sorted(balanced([0, 0, 0, 0, 1, 2], 4, seed=0))]
     [0, 0, 1, 2]

@@ -39,7 +39,7 @@ def fit(mean: Tensor, rest: Tensor, within: Tensor, var: Tensor, n: int) -> tupl
     spread = torch.maximum(var, (info.eps * torch.minimum(mean, rest)).square())
     # One-hot draws that disagree leave within = 0, where a + b → 0: n draws cannot tell 0 from 1/n.
     total = torch.where(spread > 0, within / spread, torch.inf).clamp(1 / n, 1 / info.tiny)
-    # A class that no draw doubts has rest = 0, where the entropy → -∞ once more: last, but finite.
+    # A class that every draw is certain of has rest = 0, where the entropy → -∞ once more: last, but finite.
     return mean * total, rest.clamp(min=info.tiny) * total
 
 

@@ -1,4 +1,4 @@
-"""How far a score can be trusted: its standard error over groups of draws, and noise of that size."""
+"""The Monte-Carlo standard error of a score, from groups of draws, and noise of that size."""
 
 from collections.abc import Callable
 from itertools import accumulate
@@ -39,7 +39,12 @@ def jackknife(groups: list[Moments], measure: Callable[[Moments], Scores]) -> Te
 def deviates(
     groups: list[Moments], measure: Callable[[Moments], Scores], seed: int, positions: Indices
 ) -> Float[Tensor, " pool"]:
-    """What other draws would have changed in each score: a normal deviate of the position, with the standard error.
+    """A random change of each score with the score's standard error, as other draws would have caused it.
+
+    groups     moments of groups of draws
+    measure    the score, a function of moments
+    seed       of the noise, which is keyed by (seed, position)
+    positions  of the points
 
     The slope of the score along a random change of the groups' weights (the infinitesimal jackknife, Jaeckel, 1972):
     of a mean over g groups, weights 1 + ε_i with normal ε give (g - 1)/g of the variance that the jackknife finds.
@@ -52,7 +57,7 @@ def deviates(
 
 
 def weighted(groups: list[Moments], weights: Float[Tensor, "pool groups"]) -> Moments:
-    """The moments of all draws, the groups weighted: each point has weights of its own."""
+    """The moments of all draws, with the groups weighted; each point has its own weights."""
     shares = (weights / weights.sum(1, keepdim=True)).unbind(1)
     mean = _average(shares, [m.mean for m in groups])
     var = _average(shares, [m.var + (m.mean - mean).square() for m in groups])

@@ -1,4 +1,4 @@
-"""What a measure declares about itself, for those who use its scores without knowing its formula.
+"""Facts that a measure declares about itself, for code that uses its scores without knowing its formula.
 
 A measure that declares nothing (a bare function) has the default of every fact. A partial of a measure (another
 precision) has the facts of the measure, under the same settings.
@@ -18,8 +18,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Facts:
-    """spread: it measures how draws differ, so a single draw says nothing.
-    balance: the measure that passes zero where this one jumps; errors and noise belong to that one.
+    """spread: it measures how draws differ, so it needs at least two draws.
+    balance: the measure that crosses zero where this one jumps; errors and noise are computed for that one.
     log_key: the logarithm of a positive number in the order of the scores, for `Power`; None: log of the score.
     """
 
@@ -29,7 +29,7 @@ class Facts:
 
 
 def declares(**facts: Any) -> Callable[[F], F]:
-    """A decorator: the measure below has these facts.
+    """A decorator that declares facts of a measure.
 
     >>> @declares(spread=True)
     ... def largest_sd(m):

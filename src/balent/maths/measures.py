@@ -1,6 +1,6 @@
-"""What a label is worth at each point: one function of the moments for each measure of the paper.
+"""The measures of the paper, one function of the moments each: how much a label is worth at each point.
 
-Larger means more worth a label. P_c is the probability of class c, a random number because the
+The larger the score, the more a label is worth. P_c is the probability of class c, a random number because the
 network is; Beta(a, b) is fitted to its moments, and P_c⁺ ~ Beta(a + 1, b) is what becomes of it once
 c is seen. H(Y) is the entropy of the label, h a differential entropy. All in nats.
 
@@ -10,7 +10,6 @@ so that a small score is as exact as a large one.
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import Generator, Tensor
@@ -34,12 +33,12 @@ def log_zero_first(scores: Tensor) -> Tensor:
 
 
 def random(m: Moments, *, generator: Generator | None = None) -> Scores:
-    """Uniform on (0, 1): the measure that any other has to beat."""
+    """Uniform on (0, 1): the baseline."""
     return torch.rand(len(m), dtype=m.mean.dtype, generator=generator).to(m.mean.device)
 
 
 def check_draws(measure: Measure, n: int) -> None:
-    """Points are not ranked by how much their draws differ where each has one draw: all that is left is rounding."""
+    """Refuses a measure of how draws differ if each point has one draw: the scores would be rounding errors."""
     if n == 1 and facts(measure).spread:
         enough = ", ".join(sorted(name for name, f in MEASURES.items() if not facts(f).spread))
         raise ValueError(
@@ -62,13 +61,13 @@ def entropy(m: Moments) -> Scores:
 
 
 def aleatoric(m: Moments) -> Scores:
-    """E_ω H(Y|ω): the doubt that each function has by itself, which no label can remove."""
+    """E_ω H(Y|ω): the uncertainty within each posterior sample, which no label can remove."""
     return m.entropy
 
 
 @declares(spread=True)
 def bald(m: Moments) -> Scores:
-    """I(ω, Y) = H(Y) - E_ω H(Y|ω): how much the functions disagree (Houlsby et al., 2011)."""
+    """I(ω, Y) = H(Y) - E_ω H(Y|ω): how much the posterior samples disagree (Houlsby et al., 2011)."""
     # Never negative; where all draws agree, rounding could make it so.
     return (m.predictive_entropy - m.entropy).clamp(min=0)
 
@@ -91,7 +90,7 @@ def margin(m: Moments) -> Scores:
     tensor([0.7000, 1.0000], dtype=torch.float64)
     """
     top = m.mean.argmax(-1, keepdim=True)
-    second = m.mean.scatter(-1, top, 0).max(-1).values  # 0 where there is but one class
+    second = m.mean.scatter(-1, top, 0).max(-1).values  # 0 if there is only one class
     return (m.rest.gather(-1, top)[:, 0] + second).clamp(max=1)  # rounding, where the two tie
 
 
@@ -111,7 +110,7 @@ def mjent(m: Moments) -> Scores:
 def balent(m: Moments, precision: float = 1.0) -> Scores:
     """Balanced entropy, (U + H(Y)) / (H(Y) + precision · log 2): at most 1 for precision 1.
 
-    Zero is where a label begins to tell more than the model knows. Cases 1 to 5 of the paper are
+    At zero, the information in a label begins to exceed what the model knows. Cases 1 to 5 of the paper are
     the precisions -1, 0, 1, 2 and 3. The denominator vanishes at H(Y) = -precision · log 2, that is,
     only for precisions of 0 and less: the quotient there is infinite, with the sign of U + H(Y).
     """
@@ -133,7 +132,7 @@ def balentacq(m: Moments, precision: float = 1.0) -> Scores:
         BalEnt    = MJEnt / (H(Y) + log 2)
         BalEntAcq = 1 / BalEnt  where BalEnt >= 0,  BalEnt  elsewhere
 
-    First come the points whose BalEnt is barely above zero; it is +∞ at zero itself.
+    Points whose BalEnt is barely above zero are first; the score is +∞ at zero itself.
 
     >>> unknown = torch.tensor([[0.2, 0.8], [0.5, 0.5], [0.8, 0.2]])  # 3 draws, 2 classes
     >>> known = torch.tensor([[0.4, 0.6], [0.5, 0.5], [0.6, 0.4]])
@@ -158,7 +157,7 @@ def balent_released(m: Moments) -> Scores:
 
 @declares(spread=True, balance=balent_released, log_key=log_signed)
 def balentacq_released(m: Moments) -> Scores:
-    """What the authors' published code computes, with H(Y) counted twice: here to be compared with.
+    """What the authors' published code computes, with H(Y) counted twice; kept for comparison.
 
     (H + log 2) / (U + 2H)  where that is >= 0,  its reciprocal elsewhere
     """
@@ -166,7 +165,7 @@ def balentacq_released(m: Moments) -> Scores:
 
 
 def zero_first(x: Tensor) -> Tensor:
-    """1/x where x >= 0, x elsewhere. Either zero counts as one from above: it comes first, at +∞."""
+    """1/x where x >= 0, x elsewhere. Both zeros (+0 and -0) give +∞ and are first."""
     return torch.where(x >= 0, 1 / x.abs(), x)
 
 
@@ -240,7 +239,7 @@ def _weighted(m: Moments, term: Callable[[Tensor, Tensor], Tensor]) -> Scores:
     return torch.where(m.mean < tiny, 0, m.mean * term(a.clamp(min=tiny), b)).sum(-1)
 
 
-FORMULAS: tuple[Any, ...] = (
+FORMULAS = (
     balentacq, bald, entropy, mean_sd, variation_ratio, margin, random,
     balent, neg_balent, mjent, mjentacq, balentacq_released, posterior_uncertainty,
     aleatoric, beta_bald, beta_aleatoric, beta_eig, expected_effective_loss,

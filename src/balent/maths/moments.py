@@ -1,8 +1,8 @@
-"""Moments: what every measure needs of the draws, and all that is ever kept of them.
+"""Moments of the draws: all that measures need, so the draws themselves are not kept.
 
 They are float64 whatever the draws are: BALD and BalEnt are differences, and float32 sums would
-leave little of them. A class probability of nearly 1 is known by what is missing to 1 (`rest`), the
-sum of the other classes: 1 - float32(p) has no digits left there.
+leave little of them. A class probability near 1 is represented by `rest`, the sum of the other
+classes, because 1 - float32(p) has no digits left there.
 """
 
 from collections.abc import Iterable
@@ -21,8 +21,8 @@ from balent.types import Array, ByClass, Indices, Scores
 class Moments:
     """Moments of n draws at each point of a pool. `a + b` merges draws, `m[2:5]` slices the pool.
 
-    The variance of "the label is c" has two parts, E[P](1 - E[P]) = within + var: what each function
-    doubts by itself, and what the functions disagree on.
+    The variance of "the label is c" has two parts, E[P](1 - E[P]) = within + var: the uncertainty
+    within each draw, and the disagreement between draws.
 
     >>> m = Moments.of(torch.tensor([[[0.9, 0.1], [0.5, 0.5]]]))  # 1 point, 2 draws, 2 classes
     >>> m.mean, m.var
@@ -39,7 +39,7 @@ class Moments:
     def of(cls, draws: Array, *, logits: bool = False, positions: Indices | None = None) -> "Moments":
         """The moments of probabilities, or of logits, [pool, draws, classes] in any memory layout.
 
-        `positions` are what errors call the points, where these are a part of a larger pool.
+        `positions`: the positions of these points in a larger pool, for error messages.
         """
         [m] = cls.groups(draws, 1, logits=logits, positions=positions)
         return m
@@ -48,9 +48,12 @@ class Moments:
     def groups(
         cls, draws: Array, count: int = 2, *, logits: bool = False, positions: Indices | None = None
     ) -> "list[Moments]":
-        """The moments of `count` groups of draws, whose sum are those of all: for standard errors.
+        """The moments of groups of draws, for standard errors. Their sum is the moments of all draws.
 
-        Draw k goes to group k mod count.
+        draws      probabilities, or logits, [pool, draws, classes] in any memory layout
+        count      the number of groups; draw k belongs to group k mod count
+        logits     the numbers are logits
+        positions  the positions of these points in a larger pool, for error messages
         """
         x = checks.draws(draws)
         checks.enough_draws(x.shape[1], count)
@@ -65,7 +68,7 @@ class Moments:
 
     @classmethod
     def cat(cls, blocks: "Iterable[Moments]") -> "Moments":
-        """One after the other, along the pool."""
+        """The moments of several blocks of the pool, concatenated."""
         blocks = list(blocks)
         if len({m.n for m in blocks}) != 1:
             raise ValueError(
@@ -106,7 +109,7 @@ class Moments:
         """Chan, Golub & LeVeque (1983): exact where E[P²] - E[P]² would cancel."""
         if self.mean.shape != other.mean.shape:
             raise ValueError(
-                f"only moments of the same points add up, but their shapes are {tuple(self.mean.shape)} and "
+                f"moments can be added only for the same points, but their shapes are {tuple(self.mean.shape)} and "
                 f"{tuple(other.mean.shape)}; use Moments.cat to put blocks of a pool together"
             )
         n = self.n + other.n

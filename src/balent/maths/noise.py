@@ -1,4 +1,4 @@
-"""Noise that belongs to points: a pure function of the seed and the position, whatever the blocks and their order.
+"""Noise of each point: a pure function of seed and position, independent of the blocks and their order.
 
 So the picks of a strategy with noise are the same on one machine and on a cluster, in one pass or in parts.
 """
@@ -17,7 +17,7 @@ Noise = Float[Tensor, " pool"]
 
 
 def uniform(seed: int, positions: Indices, purpose: int = 0) -> Noise:
-    """Uniform on (0, 1), for each position. Other purposes have other numbers."""
+    """Uniform on (0, 1), for each position. Different purposes give different numbers."""
     signed = (seed + (1 << 63)) % (1 << 64) - (1 << 63)  # a generator tells its seed -5 as 2⁶⁴ - 5
     return unit(mixed(mixed(signed, purpose), positions))
 

@@ -1,7 +1,6 @@
 """Distributions over functions: classifiers that know what they do not know."""
 
 from collections.abc import Callable
-from typing import Any
 
 from balent.predictors.ensemble import Ensemble
 from balent.predictors.functions import Functions
@@ -11,8 +10,9 @@ from balent.predictors.logistic import Logistic
 from balent.predictors.mc_dropout import MCDropout
 from balent.predictors.training import Training
 from balent.predictors.variational_dropout import VariationalDropout, VariationalLinear
+from balent.types import Predictor
 
-PREDICTORS: dict[str, Callable[..., Any]] = {
+PREDICTORS: dict[str, Callable[..., Predictor]] = {
     "mc_dropout": MCDropout,
     "logistic": Logistic,
     "ensemble": Ensemble,

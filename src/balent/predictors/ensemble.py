@@ -18,7 +18,7 @@ from balent.predictors.asked import shared_draws
 from balent.predictors.functions import Functions
 from balent.predictors.inputs import Batch, fitting, logits_of
 from balent.predictors.last_layer import Features, features_of, frozen
-from balent.predictors.training import Progress, Trained, Training, reproducible
+from balent.predictors.training import FromTraining, Progress, Trained, Training, reproducible
 from balent.types import Indices
 
 
@@ -58,7 +58,7 @@ class JointFeatures:
         return torch.cat([features(batch) for features in self.parts], 1)
 
 
-class Ensemble:
+class Ensemble(FromTraining):
     """Networks made by a function without arguments, or copies of a model with weights drawn anew.
 
     Of a model, every trainable layer that can be is reset: freeze what is pretrained, or pass a function.
@@ -77,18 +77,6 @@ class Ensemble:
 
     def fit(self, labelled: Any, *, generator: Generator, progress: Progress | None = None) -> None:
         self.trained.fit(labelled, generator=generator, loss=loss_of_all, progress=progress)
-
-    def state(self) -> dict[str, Tensor]:
-        """The weights that the next fit starts from."""
-        return self.trained.state()
-
-    def load_state(self, state: dict[str, Tensor]) -> None:
-        """Put back weights that `state` gave."""
-        self.trained.load_state(state)
-
-    def width(self, batch: Any) -> int:
-        """How many classes the model has an output for."""
-        return self.trained.width(batch)
 
     def sample(self, n: int, *, seed: int, masks: str = "shared") -> Functions:
         """n of the members; the seed decides which, and their order."""

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from balent.maths.moments import Moments
+from balent.predictors.inputs import as_tensor
 from balent.types import Indices, Probabilities, Traits
 
 Logits = Float[Tensor, "pool draws classes"]
@@ -57,7 +57,7 @@ class Functions:
 
 @runtime_checkable
 class InParts(Protocol):
-    """Logits whose draws are to be had in parts, without the others."""
+    """Logits that can compute some of the draws without the others."""
 
     def part(self, start: int, stop: int, /) -> Callable[[Any, Indices | None], Logits]: ...
 
@@ -72,15 +72,3 @@ class Slice:
 
     def __call__(self, batch: Any, positions: Indices | None = None) -> Logits:
         return self.whole(batch, positions)[:, self.start : self.stop]
-
-
-def as_tensor(batch: Any) -> Any:
-    """Arrays and lists of items as one tensor; what a model takes otherwise (a dict of tensors) as it is."""
-    if isinstance(batch, np.ndarray):
-        # torch knows neither arrays backwards in memory or of the other byte order, nor ones that cannot be written,
-        # such as memory-mapped files.
-        fine = batch.flags.writeable and min(batch.strides, default=0) >= 0
-        return torch.from_numpy(batch.astype(batch.dtype.newbyteorder("="), copy=not fine))
-    if isinstance(batch, list | tuple):
-        return torch.stack([torch.as_tensor(item) for item in batch])
-    return batch

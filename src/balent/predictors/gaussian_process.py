@@ -188,7 +188,7 @@ def _model(x: Tensor, targets: Tensor, likelihood: Any) -> Any:
     """A constant mean and a squared-exponential kernel for each class; it begins at the points' median distance."""
     gp, shape = gpytorch(), torch.Size([len(targets)])
 
-    class Model(gp.models.ExactGP):
+    class Model(gp.models.ExactGP):  # type: ignore[name-defined]  # imported only here
         def __init__(self) -> None:
             super().__init__(x, targets, likelihood)
             self.mean = gp.means.ConstantMean(batch_shape=shape)

@@ -98,15 +98,34 @@ def copied(value: Any) -> Any:
     return copy.deepcopy(value)
 
 
-def fitting(model: nn.Module, batch: Batch) -> Any:
+def as_tensor(batch: Any) -> Any:
+    """Arrays and lists of items as one tensor; anything else that a model takes (a dict of tensors) is unchanged."""
+    if isinstance(batch, np.ndarray):
+        # torch does not take arrays with negative strides, arrays in the other byte order, or read-only arrays (such
+        # as memory-mapped files).
+        fine = batch.flags.writeable and min(batch.strides, default=0) >= 0
+        return torch.from_numpy(batch.astype(batch.dtype.newbyteorder("="), copy=not fine))
+    if isinstance(batch, list | tuple):
+        return torch.stack([torch.as_tensor(item) for item in batch])
+    return batch
+
+
+def fitting(model: nn.Module, batch: Any) -> Any:
     """The batch on the model's device, and its floating-point numbers in the model's precision."""
-    like = next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0))
+    return fitted(example(model), batch)
+
+
+def example(model: nn.Module) -> Tensor:
+    """An empty tensor on the model's device and in its precision."""
+    return next((p.new_empty(0) for p in model.parameters() if p.is_floating_point()), torch.empty(0))
+
+
+def fitted(like: Tensor, batch: Any) -> Any:
+    """The batch on the device of `like`, and its floating-point numbers in the precision of `like`."""
     if isinstance(batch, Mapping):
-        return {name: _fitting(like, value) for name, value in batch.items()}
-    return _fitting(like, batch)
-
-
-def _fitting(like: Tensor, x: Tensor) -> Tensor:
+        return {name: value.to(like.device, like.dtype if value.is_floating_point() else value.dtype)
+                for name, value in batch.items()}  # fmt: skip
+    x = as_tensor(batch)
     return x.to(like.device, like.dtype if x.is_floating_point() else x.dtype)
 
 

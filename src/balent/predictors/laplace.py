@@ -19,7 +19,7 @@ from balent.predictors.asked import shared_draws
 from balent.predictors.functions import Functions
 from balent.predictors.inputs import Batch, as_pairs, fitting, logits_of, take
 from balent.predictors.last_layer import Features, frozen, split
-from balent.predictors.training import Progress, Trained, Training
+from balent.predictors.training import FromTraining, Progress, Trained, Training
 from balent.types import Indices
 
 FULL = 2048  # weights: 32 MB of curvature, whose eigenvectors take seconds
@@ -118,7 +118,7 @@ def with_bias(features: Tensor, bias: bool) -> Tensor:
     return torch.cat([features, features.new_ones(len(features), 1)], 1) if bias else features
 
 
-class LastLayerLaplace:
+class LastLayerLaplace(FromTraining):
     """Any model that ends in a linear layer: trained as usual, then uncertain about that layer."""
 
     def __init__(self, model: nn.Module, *, prior_precision: float | None = None, **training: Any) -> None:
@@ -134,18 +134,6 @@ class LastLayerLaplace:
         x, y = as_pairs(labelled)
         self.trained.fit((x, y), generator=generator, progress=progress)
         self.posterior = posterior(self.model, x, len(y), self.prior_precision)
-
-    def state(self) -> dict[str, Tensor]:
-        """The weights that the next fit starts from."""
-        return self.trained.state()
-
-    def load_state(self, state: dict[str, Tensor]) -> None:
-        """Put back weights that `state` gave."""
-        self.trained.load_state(state)
-
-    def width(self, batch: Any) -> int:
-        """How many classes the model has an output for."""
-        return self.trained.width(batch)
 
     def sample(self, n: int, *, seed: int, masks: str = "shared") -> Functions:
         shared_draws(n, masks, "a draw of LastLayerLaplace is one last layer for all points")

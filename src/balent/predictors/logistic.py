@@ -19,8 +19,8 @@ from balent.geometry.distances import unit
 from balent.maths import noise
 from balent.maths.lbfgs import minimise
 from balent.predictors.asked import shared_draws
-from balent.predictors.functions import Functions, as_tensor
-from balent.predictors.inputs import as_pairs
+from balent.predictors.functions import Functions
+from balent.predictors.inputs import as_pairs, as_tensor
 from balent.predictors.neighbours import ANCHORS, Neighbours
 from balent.predictors.training import check_labels, check_sizes
 from balent.types import Batch, Features, Indices

@@ -16,26 +16,28 @@ from torch import Generator, Tensor, nn
 from balent import checks
 from balent.maths.moments import Moments
 from balent.predictors.dropout.analytic import Analytic, matched
+from balent.predictors.dropout.chain import Stage
 from balent.predictors.dropout.masks import Masks
 from balent.predictors.dropout.network import Known, Network
-from balent.predictors.functions import as_tensor
-from balent.predictors.inputs import Batch
+from balent.predictors.inputs import Batch, as_tensor, fitted
 from balent.predictors.last_layer import Features, features_of
-from balent.predictors.training import Progress, Trained, Training
+from balent.predictors.training import FromTraining, Progress, Trained, Training
 from balent.types import Indices, Probabilities, Traits
 
 Design = Literal["independent", "stratified", "matched"]
 DESIGNS = ("independent", "stratified", "matched")
 
 
-class MCDropout:
-    """A module whose dropout is its doubt. Settings of `Training` by name: MCDropout(model, epochs=50).
+class MCDropout(FromTraining):
+    """Posterior samples of a module with dropout. Settings of `Training` by name: MCDropout(model, epochs=50).
 
-    `probabilities` says that the module ends in a softmax; `fast=False` runs it plainly, once for each draw. `features`
-    names the layer whose inputs are the features of a point; without it, the last linear layer.
+    model          a torch module with dropout of any kind
+    probabilities  the module ends in a softmax: its outputs are probabilities, not logits
+    fast           False: run the whole module once per draw, without any shortcut
+    features       the name of the layer whose inputs are the features of a point; else the last linear layer
     """
 
-    per_point = True  # it knows masks for each point
+    per_point = True  # masks can be drawn per point
 
     def __init__(
         self,
@@ -50,23 +52,11 @@ class MCDropout:
             checks.lookup(dict(model.named_modules()), features, "layer")
         self.model, self.probabilities, self.fast, self.features = model, probabilities, fast, features
         self.trained = Trained("model", model, Training(**training))
-        self._known: Known | None = None  # of the network that was sampled last: its plan serves for other weights
+        self._known: Known | None = None  # of the first network that was sampled: its plan holds for other weights too
 
     def fit(self, labelled: Any, *, generator: Generator, progress: Progress | None = None) -> None:
-        """Train on all that is labelled, from the initial weights (or from the last ones: warm_start)."""
+        """Train on all labelled points, from the initial weights (with warm_start: from those of the last fit)."""
         self.trained.fit(labelled, generator=generator, progress=progress)
-
-    def state(self) -> dict[str, Tensor]:
-        """The weights that the next fit starts from."""
-        return self.trained.state()
-
-    def load_state(self, state: dict[str, Tensor]) -> None:
-        """Put back weights that `state` gave."""
-        self.trained.load_state(state)
-
-    def width(self, batch: Any) -> int:
-        """How many classes the model has an output for."""
-        return self.trained.width(batch)
 
     def sample(
         self, n: int | Literal["analytic"], *, seed: int = 0, masks: str = "shared", design: Design = "independent"
@@ -105,7 +95,7 @@ class SubNetworks:
 
     @property
     def traits(self) -> Traits:
-        """What strategies and engines ask: stratified and matched draws, for one, depend on each other."""
+        """Stratified and matched draws depend on each other; masks per point are not shared."""
         independent = self.masks.design == "independent"
         return Traits(self.n, self.block, not self.masks.per_point, independent, self.plan)
 
@@ -126,7 +116,7 @@ class SubNetworks:
     @torch.inference_mode()
     def logits(self, batch: Any, positions: Indices | None = None) -> Float[Tensor, "pool draws classes"]:
         """A view of [draws, pool, classes]: the kernel takes it as it is."""
-        x: Batch = as_tensor(batch)
+        x: Batch = fitted(self.network.like, batch)
         z = self.network(x, self.masks, positions)
         if self.matched:
             z = matched(z, *_last_layer(self.network, x))
@@ -154,7 +144,7 @@ class SubNetworks:
         return self.features_of(as_tensor(batch))
 
 
-def _last_layer(network: Network, batch: Batch) -> Any:
+def _last_layer(network: Network, batch: Batch) -> tuple[Tensor, Stage]:
     found = network.last_layer(batch)
     if found is None:
         raise ValueError(
@@ -179,7 +169,7 @@ def _logarithm(p: Tensor) -> Tensor:
     """Logits of a softmax that the module has applied already."""
     if ((p < 0) | (p > 1 + 1e-4)).any() or (p.sum(-1) - 1).abs().max() > 1e-3:
         raise ValueError(
-            "the model was said to give probabilities, but its outputs do not sum to 1; leave probabilities out"
+            "probabilities=True was given, but the model's outputs do not sum to 1; leave it out if they are logits"
         )
     return p.log()
 

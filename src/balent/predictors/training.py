@@ -69,13 +69,31 @@ class Trained:
         return {f"{self.name}.{key}": value for key, value in start.items()}
 
     def load_state(self, state: dict[str, Tensor]) -> None:
-        """Put back weights that `state` gave."""
+        """Restore weights that `state` returned."""
         self.module.load_state_dict({key.removeprefix(f"{self.name}."): value for key, value in state.items()})
         self.initial = weights(self.module)
 
     def width(self, batch: Any) -> int:
         """How many classes the network has an output for."""
         return width(self.module, fitting(self.module, as_batch(batch)))
+
+
+class FromTraining:
+    """What all predictors have in common that are one trained network: its weights, and its number of classes."""
+
+    trained: Trained
+
+    def state(self) -> dict[str, Tensor]:
+        """The weights that the next fit starts from."""
+        return self.trained.state()
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Restore weights that `state` returned."""
+        self.trained.load_state(state)
+
+    def width(self, batch: Any) -> int:
+        """How many classes the network has an output for."""
+        return self.trained.width(batch)
 
 
 def weights(model: nn.Module) -> dict[str, Tensor]:

@@ -21,7 +21,7 @@ from balent.predictors.asked import shared_draws
 from balent.predictors.functions import Functions
 from balent.predictors.inputs import Batch, as_pairs, fitting
 from balent.predictors.last_layer import features_of, frozen
-from balent.predictors.training import Progress, Trained, Training
+from balent.predictors.training import FromTraining, Progress, Trained, Training
 from balent.types import Indices
 
 C1, C2, C3 = 1.16145124, -1.50204118, 0.58629921  # Kingma et al. (2015), equation 14
@@ -92,7 +92,7 @@ def variational_layers(model: nn.Module) -> list[tuple[str, VariationalLinear]]:
     return [(name, layer) for name, layer in model.named_modules() if isinstance(layer, VariationalLinear)]
 
 
-class VariationalDropout:
+class VariationalDropout(FromTraining):
     """A model with VariationalLinear layers, trained to the evidence lower bound.
 
     `kl_weight` below 1 trusts few labels more than the bound does.
@@ -111,18 +111,6 @@ class VariationalDropout:
             return cross_entropy(logits, labels) + self.kl_weight / len(y) * self.divergence()
 
         self.trained.fit((x, y), generator=generator, loss=loss, progress=progress)
-
-    def state(self) -> dict[str, Tensor]:
-        """The weights that the next fit starts from."""
-        return self.trained.state()
-
-    def load_state(self, state: dict[str, Tensor]) -> None:
-        """Put back weights that `state` gave."""
-        self.trained.load_state(state)
-
-    def width(self, batch: Any) -> int:
-        """How many classes the model has an output for."""
-        return self.trained.width(batch)
 
     def divergence(self) -> Tensor:
         """KL of all weights to their prior, up to a constant."""

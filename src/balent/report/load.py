@@ -71,7 +71,7 @@ class Group:
 
 def load(*folders: str | Path) -> Runs:
     """Every run below the given folders, or in the given files."""
-    found: dict[tuple, Run] = {}
+    found: dict[tuple[object, ...], Run] = {}
     remarks: list[str] = []
     for path in _files(folders):
         for run in _runs(path, remarks):
@@ -103,7 +103,7 @@ def _files(folders: Sequence[str | Path]) -> list[Path]:
 
 def _runs(path: Path, remarks: list[str]) -> Iterator[Run]:
     """The runs of one file: usually one, but nothing forbids more."""
-    rounds: dict[tuple, list[Record]] = {}
+    rounds: dict[tuple[str, str, int, str], list[Record]] = {}
     for where, record in records_of(path, remarks):
         key = (record["experiment"], record["strategy"], record["seed"], _canonical(_settings(record)))
         before = rounds.setdefault(key, [])

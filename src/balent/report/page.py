@@ -148,7 +148,7 @@ def _group(f: Findings) -> dict[str, Any]:
     }
 
 
-def _curve(c: Curve) -> dict[str, list]:
+def _curve(c: Curve) -> dict[str, list[Any]]:
     return {"labels": _numbers(c.labels), "mean": _numbers(c.mean), "std": _numbers(c.std)}
 
 
@@ -169,7 +169,7 @@ def _rounds(run: Run, images: dict[str, int]) -> list[dict[str, Any]]:
     ]
 
 
-def _picks(record: Record, images: dict[str, int]) -> list[list]:
+def _picks(record: Record, images: dict[str, int]) -> list[list[Any]]:
     """Position, score, label and image of each; null where unknown."""
     columns = [(record.get(key) or [])[:SHOWN] for key in ("picks", "scores", "pick_labels", "thumbnails")]
     picks = []

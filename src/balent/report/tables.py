@@ -129,7 +129,7 @@ def write_csv(findings: Sequence[Findings], path: Path) -> None:
     cells.write(path, COLUMNS, ([_cell(c) for c in row] for f in findings for row in _long(f)))
 
 
-def _long(f: Findings) -> Iterator[list]:
+def _long(f: Findings) -> Iterator[list[object]]:
     """Rows of COLUMNS. `at` is a label count, or the accuracy level of `labels_saved`."""
     for strategy, curves in f.curves.items():
         head = [f.group.title, strategy, len(f.group.strategies[strategy])]
@@ -143,7 +143,7 @@ def _long(f: Findings) -> Iterator[list]:
             yield from ([f.group.title, strategy, *row] for row in _compared(f.comparisons[strategy]))
 
 
-def _compared(c: Comparison) -> Iterator[list]:
+def _compared(c: Comparison) -> Iterator[list[object]]:
     """The primary comparison with its corrected p and interval, then the secondary ones: not corrected, no p."""
     ends, s = np.array(c.ends), c.saved
     if c.areas:

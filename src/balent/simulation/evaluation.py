@@ -1,12 +1,11 @@
-"""How good predictions are on points that were never asked: four numbers, from mean probabilities."""
-
-from typing import Any
+"""Quality of predictions on the test set: four metrics, from mean probabilities."""
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from balent import adapt
+from balent.data.pool import Sized
 from balent.types import Sampled
 
 BINS = 15  # of the calibration error, as is usual since Guo et al. (2017)
@@ -15,7 +14,7 @@ Probabilities = Float[Tensor, "points classes"]
 Truth = Int[Tensor, " points"]
 
 
-def predictions(sampled: Sampled, x: Any) -> Probabilities:
+def predictions(sampled: Sampled, x: Sized) -> Probabilities:
     """E[P] of each point, a block at a time."""
     size = adapt.traits(sampled).block
     spans = [torch.arange(i, min(i + size, len(x))) for i in range(0, len(x), size)]
@@ -39,7 +38,7 @@ def accuracy(p: Probabilities, y: Truth) -> float:
 def nll(p: Probabilities, y: Truth) -> float:
     """-log p(true class), on average."""
     true = p[torch.arange(len(y)), y]
-    # Probabilities are means of float32 numbers, which know nothing smaller than this: 0 stands for "less than that".
+    # Probabilities are means of float32 numbers; 0 stands for "less than the smallest of them".
     return float(-true.clamp_min(torch.finfo(torch.float32).tiny).log().mean())
 
 
@@ -49,7 +48,7 @@ def brier(p: Probabilities, y: Truth) -> float:
 
 
 def calibration_error(p: Probabilities, y: Truth, bins: int = BINS) -> float:
-    """|how sure - how right| of the likeliest class, in bins of sureness, each weighted by its points."""
+    """Expected calibration error: |confidence - accuracy| in bins of confidence, weighted by their points."""
     sure, guess = p.max(1)
     missed = sure.double() - (guess == y).double()
     at = (sure * bins).ceil().long().clamp(1, bins) - 1

@@ -1,8 +1,8 @@
-"""Several runs side by side: a process for each, with one thread each, and their records as they come.
+"""Several runs side by side: a process for each, with one thread each, and their records as they arrive.
 
-Networks that fit a few hundred labels are too small to share out over cores, so cores are given to runs instead. One
-thread also makes sums come out the same, however many runs there are. A run's process dies with the
-process that started it, whatever kills that; its records are on disk by then.
+Networks that fit a few hundred labels are too small for several cores, so each run gets one core. With one thread,
+sums also do not depend on the number of runs. A run's process ends with the process that started it, however that
+ends; its records are on disk by then.
 """
 
 import multiprocessing
@@ -23,12 +23,12 @@ from balent.simulation.experiment import Experiment, run
 
 # Imported once for all processes; an optimizer imports torch._dynamo at its first step, which takes more than a second.
 PRELOADED = ["balent.simulation.experiment", "balent.paper.experiments", "torch._dynamo"]
-EXPECTED = (ValueError, TypeError, OSError)  # what a person can mend
+EXPECTED = (ValueError, TypeError, OSError)  # errors that the user can fix
 
 
 @dataclass(frozen=True)
 class News:
-    """From one run: a record, a word for the person, or why it ended early; a run that ends well has none of them."""
+    """From one run: a record, a message for the user, or why it failed. A run that ends well sends none of them."""
 
     spec: Experiment
     record: Record | None = None
@@ -82,10 +82,10 @@ def _news(pipe: Connection, spec: Experiment, process: Any, active: dict[Connect
 
 
 def _run(spec: Experiment, here: Path, runs: Path, options: dict[str, Any], pipe: Connection) -> None:
-    """In a process of its own."""
+    """Runs one experiment, in its own process."""
     import torch
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that speaks with the person
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process at the terminal
     threading.Thread(target=_die_with_parent, daemon=True).start()
     os.chdir(here)
     torch.set_num_threads(1)
@@ -101,7 +101,7 @@ def _run(spec: Experiment, here: Path, runs: Path, options: dict[str, Any], pipe
 
 
 def _ending(code: int) -> str:
-    """How a process ended that did not say so itself."""
+    """How a process ended that did not report its end itself."""
     return f"was killed by signal {-code}" if code < 0 else f"ended without a result (exit code {code})"
 
 

@@ -6,7 +6,7 @@ import zlib
 
 from torch import Tensor
 
-MOST = 25  # pictures a round
+MOST = 25  # pictures per round
 
 
 def thumbnails(images: Tensor) -> list[str]:
@@ -15,7 +15,7 @@ def thumbnails(images: Tensor) -> list[str]:
 
 
 def png(image: Tensor) -> bytes:
-    """An image [1 or 3, height, width] in [0, 1] as a file: 8 bits a channel, no filter."""
+    """An image [1 or 3, height, width] in [0, 1] as a file: 8 bits per channel, no filter."""
     channels, height, width = image.shape
     pixels = (image.clamp(0, 1) * 255).round().byte().permute(1, 2, 0).reshape(height, -1).numpy()
     rows = b"".join(b"\0" + row.tobytes() for row in pixels)

@@ -67,6 +67,8 @@ def strategy(name: str) -> Strategy:
     `file.py:name` and `module:name` are a user's own. Settings stand in brackets, those of the strategy and those of
     its measure: `balentacq(precision=2)`, `power:bald(beta=8)`, `core_mse(reference=1000)`.
     """
+    if name in STRATEGIES:
+        return STRATEGIES[name]
     head, _ = by_name.split(name)
     settings = by_name.settings(name)
     prefix, _, inner = head.partition(":")
@@ -83,6 +85,8 @@ def strategy(name: str) -> Strategy:
 
 def _set(chosen: Any, settings: dict[str, Any], name: str) -> Strategy:
     """The strategy with other settings; those it does not have are its measure's."""
+    if not settings:
+        return chosen
     formula: Any = adapt.measure_of(chosen)
     theirs = {key: p.default for key, p in islice(signature(formula).parameters.items(), 1, None)} if formula else {}
     own = {field.name: vars(chosen)[field.name] for field in fields(chosen) if field.name not in NO_SETTINGS}

@@ -2,7 +2,7 @@
 
 g(x) = (p - onehot(argmax p)) ⊗ h(x) is the gradient of the loss in the last layer's weights, had the
 model's best guess been the label; p the mean probabilities over draws, h the features. k-means++ seeding
-of the gradients picks large ones (doubt), far from each other (diversity).
+of the gradients picks large ones (uncertainty), far from each other (diversity).
 """
 
 from dataclasses import dataclass
@@ -31,13 +31,16 @@ class Badge:
     needs: ClassVar[Needs] = Needs(features=True, noise=True)
 
     def __call__(self, sampled: Sampled, pool: Pool, k: int, *, generator: Generator) -> Picks:
-        with embedded(sampled, pool, k, factors=doubt, memory=self.memory, storage=self.storage) as (rows, positions):
+        with embedded(sampled, pool, k, factors=uncertainty, memory=self.memory, storage=self.storage) as (
+            rows,
+            positions,
+        ):
             first, seed = int(rows.norms.argmax()), generator.initial_seed()
             chosen, scores = seeds(rows, k, first, seed=seed, positions=positions)
             return Picks(positions[chosen], scores)
 
 
-def doubt(m: Moments) -> ByClass:
+def uncertainty(m: Moments) -> ByClass:
     """p - onehot(argmax p), whose largest entry is what the others sum to: p - 1 would have no digits near 1."""
     top = m.mean.argmax(-1, keepdim=True)
     return m.mean.scatter(-1, top, -m.rest.gather(-1, top))

@@ -1,4 +1,4 @@
-"""BatchBALD (Kirsch et al., 2019): the batch whose labels together tell most of the functions.
+"""BatchBALD (Kirsch et al., 2019): the batch whose labels together are most informative about the model.
 
     BatchBALD(x_1..x_b) = I(Y_1..Y_b; ω) = H(Y_1..Y_b) - Σ_i E_ω H(Y_i | ω)
 
@@ -8,8 +8,8 @@ at first its BALD, bounds its next one from above. Points are tried in the order
 can beat the best (Minoux, 1978), so most are never looked at after the first pass. Where configurations of labels are
 many, merged ones give a closer bound at a small part of the cost.
 
-M draws tell log M nats at most. As the gains add up to that, what is left is noise of the draws, and no bound rules
-anybody out: from there on points are drawn in proportion to their BALD, as PowerBALD does. More draws tell more.
+M draws carry at most log M nats. When the gains add up to that, what is left is noise of the draws, and no bound
+excludes a point. From there on points are drawn in proportion to their BALD, as in PowerBALD. More draws carry more.
 """
 
 import math
@@ -36,7 +36,7 @@ NUMBER = 8  # bytes, of float32 half
 
 @dataclass(frozen=True)
 class Plan:
-    """How a batch is found: for so many picks exactly, then from so many configurations; `str` says it in words."""
+    """How a batch is found: `exact` picks exactly, the others from `samples` configurations. `str` describes it."""
 
     exact: int  # picks whose gains are exact, at least
     samples: int  # configurations of labels, at most
@@ -56,16 +56,16 @@ class Plan:
 class BatchBALD:
     """k points one after the other, each of the largest gain in I(labels; ω); scores are the gains.
 
-    `samples`: configurations of labels that are looked at: all while there are no more, then so many of them, those
-    that are likely and a sample of the rest (unbiased for a given batch; the best of many estimates is a little too
-    high). `memory`: bytes for configurations and for draws of candidates; less of it means fewer of both, `plan` says
-    how many. From where configurations are sampled, bounds hold up to the error of that: a pick may miss one that is
-    better by as little. Then too, once the batch tells 95 % of what M draws can tell, log M, the rest of it is drawn in
-    proportion to BALD, with scores of 0.
+    `samples`: the most configurations of labels to use. If there are more, the likely ones and a sample of the rest are
+    used (unbiased for a given batch; the best of many estimates is a little too high). `memory`: bytes for
+    configurations and for draws of candidates; less memory means fewer of both, and `plan` reports how many. Once
+    configurations are sampled, bounds hold up to the sampling error, so a pick may miss one that is better by that
+    little. When the batch then carries 95 % of log M nats, the rest of it is drawn in proportion to BALD, with scores
+    of 0.
 
-    Needs functions shared by the pool (masks="shared") and a pool that can be read again. Time: one pass over the pool
-    for BALD, then 2·samples·M·C operations a candidate tried, some dozens a pick where points differ. Memory:
-    `memory`, and 24 bytes a point. Random: the sample of configurations, and what is drawn in the end.
+    Needs draws shared by the pool (masks="shared") and a pool that can be read twice. Time: one pass over the pool
+    for BALD, then 2·samples·M·C operations per candidate tried, some dozens per pick where points differ. Memory:
+    `memory`, and 24 bytes per point. Random: the sample of configurations, and the points drawn at the end.
     """
 
     samples: int = 4096
@@ -88,7 +88,7 @@ draws of up to 67,108 candidates in memory
         if min(samples, kept) < 1:
             raise ValueError(
                 f"memory for one configuration and one candidate is {2 * max(each, candidate):,} bytes with {draws} "
-                f"draws of {classes} classes, but {self.memory:,} are allowed; allow more, or draw fewer functions"
+                f"draws of {classes} classes, but {self.memory:,} are allowed; allow more memory, or use fewer draws"
             )
         exact = 1
         while exact < k and classes**exact <= samples:

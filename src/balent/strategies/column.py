@@ -1,4 +1,4 @@
-"""A fold that keeps a few numbers of every point: for strategies that look at all of them before they choose."""
+"""A fold that keeps a few numbers per point, for strategies that need all points before they choose."""
 
 from dataclasses import dataclass, field
 

@@ -47,12 +47,12 @@ class CoreMSE:
     """The k points whose labels are expected to reduce the squared error of predictions on X' most, each by itself.
 
     `reference`: how many points X' has, drawn from the pool; None takes all of it, exactly. Tan et al. pick one point
-    at a time by this score; k > 1 are its top k, so copies of a point come together. (For batches they cluster
-    the changes at each x', |X'| numbers a point, which this form never has.)
+    at a time by this score; k > 1 are its top k, so duplicates are picked together. (For batches they cluster
+    the changes at each x', |X'| numbers per point, which this form never computes.)
 
-    Needs functions shared by the pool (masks="shared") and a pool that can be read again. Time: one pass over the pool
+    Needs draws shared by the pool (masks="shared") and a pool that can be read twice. Time: one pass over the pool
     (and what is read again: few points where scores differ) and 4·N·C·M² operations, 2·N·C·M² with a `reference`.
-    Memory: a block of draws, 3 matrices [M, M] and 8 bytes a point. Random: only X', where it is a sample.
+    Memory: a block of draws, 3 matrices [M, M] and 8 bytes per point. Random: only X', where it is a sample.
     """
 
     reference: int | None = None
@@ -223,7 +223,7 @@ def beaten(bound: float, position: int, best: Best) -> bool:
 
 
 def precise(draws: Probabilities, matrix: Matrix) -> Scores:
-    """Σ_y qᵀGq / (M² p(y)). One product a point: then copies of a point have the same bits."""
+    """Σ_y qᵀGq / (M² p(y)). One product per point: duplicates then have equal bits."""
     draws = draws.double()
     mean = draws.mean(1)
     change = torch.stack([((matrix @ q) * q).sum(0) for q in draws - mean.unsqueeze(1)])

@@ -1,4 +1,4 @@
-"""CoreSet (Sener & Savarese, 2018): cover the feature space. Next comes the point farthest from all centres."""
+"""CoreSet (Sener & Savarese, 2018): cover the feature space. The next pick is the point farthest from all centres."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -15,7 +15,7 @@ from balent.types import Needs, Picks, Pool, Sampled
 
 @dataclass(frozen=True)
 class CoreSet:
-    """The k points that come farthest from the `labelled` ones and from each other, one after the other.
+    """k points, one after the other, each farthest from the `labelled` points and from those picked before.
 
     Without labelled points it begins with the point nearest to the mean of all. Ties go to the smaller position.
     Scores are distances to the nearest centre before, +∞ for the first of all. Reads the pool once and keeps the

@@ -23,12 +23,12 @@ from balent.geometry.covers import covered
 from balent.geometry.distances import Points, unit
 from balent.geometry.embedded import LARGEST
 from balent.geometry.rows import Rows
+from balent.maths import noise
 from balent.maths.facts import declares
-from balent.maths.measures import balent, check_draws
+from balent.maths.measures import balent, check_draws, random
 from balent.maths.moments import Moments
 from balent.strategies.power import log_key
 from balent.strategies.reservoir import Held, Reservoir, smallest
-from balent.strategies.top_k import score_of
 from balent.types import Batch, Indices, Measure, Needs, Picks, Pool, Sampled, Scores
 
 REFERENCES = 2  # purpose of random numbers; 0 and 1 are those of `Uniform` and `Power`
@@ -132,7 +132,7 @@ class Weighed:
     def __call__(self, sampled: Sampled, batch: Batch, positions: Indices) -> Tensor:
         m = sampled.moments(batch, positions)
         check_draws(self.measure, m.n)
-        scores = score_of(self.measure, m, self.seed, positions)
+        scores = noise.uniform(self.seed, positions) if self.measure is random else self.measure(m)
         checks.scores(scores, positions)
         return torch.cat([log_key(self.measure, scores)[:, None], m.mean], 1)
 

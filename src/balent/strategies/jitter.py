@@ -1,7 +1,7 @@
 """The k best after the noise that independent draws would have had.
 
-Under masks shared by the pool, duplicates tie and are queried together; under masks of their
-own the Monte-Carlo noise separates them. `Jitter` adds that noise to shared masks: to each score a
+With masks shared by the pool, duplicates have equal scores and are queried together; with masks
+per point, Monte-Carlo noise separates them. `Jitter` adds that noise to shared masks: to each score a
 deviate with its standard error, estimated from the point's own draws. Where a measure jumps at a zero (BalEntAcq), the
 noise is added to the quantity that passes zero there (BalEnt).
 """
@@ -21,7 +21,7 @@ from balent.types import Batch, Indices, Measure, Needs, Picks, Pool, Sampled, S
 
 @dataclass(frozen=True)
 class Jitter:
-    """The k points of the largest scores, each score with Monte-Carlo noise of its own."""
+    """The k points of the largest scores, each score with its own Monte-Carlo noise."""
 
     measure: Measure
     needs: ClassVar[Needs] = Needs(noise=True, separates=True)

@@ -1,7 +1,7 @@
-"""Draws of several points seen together: a draw is one function, and what it says at two points belongs together.
+"""Draws of several points together: a draw is one function, so its values at two points belong together.
 
-Methods that compare points through their draws (BatchBALD, CoreMSE) need functions that are the same
-at every point, and points that can be read again.
+Methods that compare points through their draws (BatchBALD, CoreMSE) need draws that are the same
+functions at every point, and points that can be read again.
 """
 
 import torch
@@ -11,15 +11,14 @@ from balent import checks
 from balent.kernels import SUM_TOLERANCE
 from balent.types import Batch, Indices, Probabilities, Sampled
 
-EXACT = 1e-6  # draws whose sums are as close to 1 as float32 comes need no division
+EXACT = 1e-6  # draws whose sums are within float32 precision of 1 need no division
 
 
 def distributions(draws: Tensor, positions: Indices) -> Probabilities:
-    """The draws with rows that sum to 1; those that are no distributions are refused, with their point."""
+    """The draws with rows that sum to 1; rows that are not distributions are refused, with their point."""
     if draws.shape[1] < 2:
         raise ValueError(
-            "batch_bald, core_mse and core_log see points through how their draws differ, but each point has 1 draw; "
-            "use 2 draws or more"
+            "batch_bald, core_mse and core_log compare draws, but each point has 1 draw; use 2 draws or more"
         )
     total = draws.sum(-1)
     off = (total - 1).abs()

@@ -46,14 +46,14 @@ class Powered:
 def log_key(measure: Measure, scores: Tensor) -> Tensor:
     """The logarithm of a positive number in the order of the scores.
 
-    That is what the measure declares, else the score itself; a score of 0 comes last.
+    That is what the measure declares, else the score itself; a score of 0 is last.
     """
     own = facts(measure).log_key
     if own is not None:
         return own(scores)
     if (scores < 0).any():
         raise ValueError(
-            f"a power needs scores that are not negative, but the measure gives {float(scores.min()):.6g}; "
+            f"power: needs scores of 0 or more, but the measure gives {float(scores.min()):.6g}; "
             "use its top k, make it positive (exp keeps the order), or declare a log_key (balent.maths.facts.declares)"
         )
     return scores.log()

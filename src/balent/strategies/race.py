@@ -1,7 +1,7 @@
-"""Draws where they matter: few for every point, more for those that can still be among the k best.
+"""Adaptive numbers of draws: few for every point, more for those that can still be among the k best.
 
-Every point begins with a few draws. From its score and the Monte-Carlo error of that follows how
-likely it is among the k best of all draws. The least likely points are dropped, as many as are
+Every point starts with a few draws. Its score and the Monte-Carlo error give the probability
+that it is among the k best of all draws. The least likely points are dropped, as many as are
 expected to cost `loss` of the k picks; the rest get more draws, and so on to the last. For a measure
 that jumps at a zero (BalEntAcq) the region of the best is two-sided: BalEnt between 0 and the value of
 the k-th. Draws add up; those of a stage are made again for the next only where too many points are left to keep their
@@ -24,8 +24,8 @@ from balent.strategies.top_k import Best
 from balent.types import Batch, Indices, Measure, Needs, Picks, Pool, Sampled
 
 FEWEST = 4  # draws, of which two halves differ
-FIRST = 16  # draws at least before a point may go: fewer tell too little of those that seldom disagree
-TAILS = 1.3  # errors are not quite normal, nor alike at like values: so much wider, no more is lost than is said
+FIRST = 16  # draws at least before a point may be dropped: with fewer, rare disagreement is not seen
+TAILS = 1.3  # errors are not quite normal: intervals this much wider keep the stated confidence
 KEPT = 1 << 22  # points times classes whose moments are kept between stages: 100 MB
 BINS = 50  # of points with like scores, which share an estimate of the error
 
@@ -74,10 +74,10 @@ class Race:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A reading: from draws 0..start and start..end, what all would give and how far off that may be.
+    """A reading: from draws 0..start and start..end, an estimate of the score of all draws, and its error.
 
     A measure of n draws is biased by c/n, that of its parts, weighted by their draws, by 2c/n on the mean: the
-    difference tells c. Half of the difference of the parts tells the standard error, for parts of one size.
+    difference gives c. Half of the difference of the parts gives the standard error, for parts of one size.
     """
 
     measure: Measure
@@ -135,7 +135,7 @@ def smoothed(found: Tensor) -> tuple[Tensor, Tensor]:
 def chances(measure: Measure, value: Tensor, error: Tensor, k: int) -> Tensor:
     """How likely each point is among the k best of all draws, its true value being normal around the one seen.
 
-    They add up to k: that tells where the region of the best ends (bisection).
+    They add up to k, which determines where the region of the best ends (bisection).
     """
     error = error.clamp(min=1e-12 * float(value.abs().max()) + 1e-300)  # certain points: a step instead of a slope
     below_zero = _below(-value / error)
@@ -152,7 +152,7 @@ def chances(measure: Measure, value: Tensor, error: Tensor, k: int) -> Tensor:
 
 
 def still_in(chance: Tensor, k: int, affordable: float) -> tuple[Tensor, float]:
-    """Who stays in the race, at least k, and how many of the k best are expected to be lost with the others."""
+    """The points to keep, at least k, and the expected number of the k best among those that are dropped."""
     order = chance.argsort()
     lost = chance[order].cumsum(0)
     dropped = order[: len(order) - k][lost[: len(order) - k] <= affordable]

@@ -1,4 +1,4 @@
-"""The best points by a measure, several times as many as are wanted, with their features."""
+"""Candidates: the best points by a measure, several times k, with their features."""
 
 from dataclasses import dataclass, field
 
@@ -22,7 +22,14 @@ class Shortlist:
 
 
 def shortlist(sampled: Sampled, pool: Pool, k: int, candidates: int, score: Scorer) -> Shortlist:
-    """The best points, k at least. Those of a pool are read again for their features; a stream's are kept."""
+    """The best points by a score, with their features.
+
+    sampled     gives scores and features
+    pool        is scanned once; features of the best points are read again, or kept if the pool is a stream
+    k           points that will be picked: a shorter stream is refused
+    candidates  points in the shortlist, at most
+    score       one number per point; larger is better
+    """
     if pool.size is None:
         kept = pool.scan(sampled, Kept(score, candidates))
         best, h = kept.best, torch.stack([kept.rows[i] for i in kept.best.positions.tolist()])

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import torch
 from torch import Generator, Tensor
@@ -11,7 +10,6 @@ from balent import adapt, checks
 from balent.maths import noise
 from balent.maths.error import merged
 from balent.maths.measures import check_draws, random
-from balent.maths.moments import Moments
 from balent.types import Batch, Indices, Measure, Needs, Picks, Pool, Sampled
 
 FEWEST = 4  # draws of which two halves can disagree
@@ -20,7 +18,7 @@ Scorer = Callable[[Sampled, Batch, Indices], Tensor]  # one number per point: ch
 
 @dataclass
 class Best:
-    """The k best of all scores seen so far. Ties go to the smaller position, in whatever order blocks come."""
+    """The k best of all scores seen so far. Ties go to the smaller position, whatever the order of the blocks."""
 
     k: int
     scores: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.float64))
@@ -99,13 +97,10 @@ class ByMeasure:
 
     def __call__(self, sampled: Sampled, batch: Batch, positions: Indices) -> Tensor:
         m = sampled.moments(batch, positions)
+        if self.measure is random:
+            return noise.uniform(self.seed, positions)
         check_draws(self.measure, m.n)
-        return score_of(self.measure, m, self.seed, positions)
-
-
-def score_of(measure: Measure, m: Moments, seed: int, positions: Indices) -> Tensor:
-    """The scores of a measure, not checked yet; of the random one, a number for each (seed, position)."""
-    return noise.uniform(seed, positions) if measure is random else measure(m)
+        return self.measure(m)
 
 
 @dataclass(frozen=True)
@@ -114,11 +109,13 @@ class TopK:
 
     measure: Measure
     stable: bool = field(default=False, repr=False)
-    needs: ClassVar[Needs] = Needs()
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(noise=self.measure is random)
 
     def __call__(self, sampled: Sampled, pool: Pool, k: int, *, generator: Generator) -> Picks:
-        enough = (adapt.traits(sampled).n or FEWEST) >= FEWEST
-        if not self.stable or not enough or self.measure is random:
+        if not self.stable or self.measure is random or (adapt.traits(sampled).n or FEWEST) < FEWEST:
             return pool.scan(sampled, Top(ByMeasure(self.measure, generator.initial_seed()), k)).best.picks()
         found = pool.scan(sampled, Halves(self.measure, k))
         best = found.best[0].picks()

@@ -1,4 +1,4 @@
-"""k points at random: what every other strategy has to beat."""
+"""k points at random: the baseline of every comparison."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -12,7 +12,7 @@ from balent.types import Batch, Indices, Needs, Picks, Pool, Sampled, Scores
 
 @dataclass(frozen=True)
 class AtRandom:
-    """A number for each position, whatever is there."""
+    """A random number per position; the points are not used."""
 
     seed: int
 
@@ -22,7 +22,7 @@ class AtRandom:
 
 @dataclass(frozen=True)
 class Uniform:
-    """k points, each as likely as any other. Looks at no point; only a stream is read, to its end."""
+    """k points, each as likely as any other. Points are not evaluated; only a stream is read, to its end."""
 
     needs: ClassVar[Needs] = Needs(noise=True)
 

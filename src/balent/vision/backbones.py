@@ -41,7 +41,7 @@ def resnet(depth: int, weights: Weights = None) -> ResNet:
     """ResNet-18, -50 or a small -10: resnet(18, "weights.safetensors"), resnet(50, "microsoft/resnet-50")."""
     package = transformers()
     if depth not in SHAPES:
-        raise ValueError(f"a ResNet here has depth {', '.join(map(str, SHAPES))}, but {depth} was asked for")
+        raise ValueError(f"the depth of a ResNet must be one of {', '.join(map(str, SHAPES))}, but is {depth}")
     if weights is not None and not Path(weights).is_file():
         return ResNet(_pretrained(package, depth, str(weights)))
     backbone = package.ResNetModel(package.ResNetConfig(**SHAPES[depth]))
@@ -113,7 +113,7 @@ def downloaded(kind: Any, name: str) -> Any:
         model, found = kind.from_pretrained(name, use_safetensors=True, output_loading_info=True)
     except OSError as error:
         raise OSError(
-            f"{name} could not be had from the hub or its cache ({str(error).strip().splitlines()[0]}); without "
+            f"{name} could not be loaded from the hub or its cache ({str(error).strip().splitlines()[0]}); without "
             "network, name a local file (.safetensors, or torchvision's .pth) or folder in its place, or "
             "efficientnet-lite0, whose weights come with balent[vision]"
         ) from error

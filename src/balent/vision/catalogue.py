@@ -1,7 +1,7 @@
-"""Backbones by name: published ones, one's own from a file, models of the hub, random ones.
+"""Backbones by name: published weights, a file of weights, models of the hub, random weights.
 
 A `Backbone` takes images in [0, 1] and does the rest itself: their size, channels and normalisation become
-those that its weights were trained with. Nothing is executed that may hide in a file.
+those that its weights were trained with. No code from a file is executed.
 """
 
 import json
@@ -33,7 +33,7 @@ CLASSIFIER = re.compile(r"^(fc|_fc|classifier)\.")  # weights that features do n
 class Backbone(nn.Module):
     """Images [batch, 1 or 3, height, width] in [0, 1] to features [batch, width].
 
-    `image_size=None` leaves images in the size in which they come.
+    `image_size=None` keeps the size of the images.
     """
 
     mean: Tensor
@@ -60,7 +60,7 @@ class Backbone(nn.Module):
         return self.network((x - self.mean) / self.std)  # by which one channel becomes three
 
     def about(self) -> dict[str, Any]:
-        """What must be known beside the weights."""
+        """The settings that belong to the weights."""
         colours = {"mean": self.mean.flatten().tolist(), "std": self.std.flatten().tolist()}
         return {"backbone": self.name, "image_size": self.image_size, **colours}
 
@@ -106,7 +106,9 @@ def backbone(name: str, image_size: int | None = None) -> Backbone:
         raise FileNotFoundError(f"there is no file {path}")
     published = checks.lookup(KINDS, name, "backbone").published
     if published is None:
-        raise ValueError(f"nobody has published weights of {name}; train them by balent simclr, or say {RANDOM}{name}")
+        raise ValueError(
+            f"there are no published weights of {name}; train them with balent simclr, or use {RANDOM}{name}"
+        )
     return made(name, published, image_size)
 
 
@@ -129,7 +131,7 @@ def save(path: Path, trained: Backbone, **more: Any) -> None:
 
 
 def about(path: Path) -> dict[str, Any]:
-    """What a file says beside its weights; nothing, if `save` has not written it."""
+    """The metadata of a file of weights; empty if `save` did not write it."""
     if path.suffix != ".safetensors":
         return {}
     from safetensors import safe_open
@@ -158,7 +160,7 @@ def _kind_of(state: dict[str, Tensor], path: Path) -> str:
         if {_bare(key): tuple(value.shape) for key, value in wanted.items()} == found:
             return name
     raise ValueError(
-        f"{path} holds {len(state)} weights that are those of no network here ({', '.join(KINDS)}); "
+        f"{path} holds {len(state)} weights that fit none of the networks here ({', '.join(KINDS)}); "
         "a model of the hub is read from its folder, where config.json is"
     )
 
@@ -198,7 +200,7 @@ def _preparation(transformers: Any, name: str) -> tuple[int, Colour, Colour]:
     """Size, mean and deviation from its preprocessor_config.json; ImageNet's where a model has none."""
     try:
         found, _ = transformers.ImageProcessingMixin.get_image_processor_dict(name)
-    except OSError:  # the model itself was had from there: there is no such file
+    except OSError:  # the model was loaded from there, so this file does not exist
         found = {}
     size = found.get("size", 224)
     side = size if isinstance(size, int) else size.get("shortest_edge") or size["height"]

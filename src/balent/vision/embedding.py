@@ -26,7 +26,7 @@ from jaxtyping import Float
 from torch import nn
 
 from balent.acquisition.engines.local import ahead
-from balent.data.formats import npz
+from balent.data import arrays
 from balent.data.sources import Data
 from balent.loop import journal
 from balent.loop.journal import Record
@@ -37,9 +37,9 @@ from balent.predictors.training import placed
 PARTS = {"x_train": "y_train", "x_test": "y_test"}
 IDS = {"x_train": "ids_train", "x_test": "ids_test"}
 SECONDS = 10.0  # of work that a kill may cost
-ROWS = 4096  # of features that wait in memory
+ROWS = 4096  # of features kept in memory until they are written
 PIXELS = 250_000  # of a batch on a CPU
-PROBES = 64  # images that stand for all of them when data are compared
+PROBES = 64  # images that are compared to recognise the data
 
 Features = Float[np.ndarray, "images width"]
 
@@ -47,10 +47,16 @@ Features = Float[np.ndarray, "images width"]
 def embed(
     data: Data, backbone: nn.Module, path: Path, *, about: dict[str, Any], batch_size: int = 64, device: str = "cpu"
 ) -> Iterator[tuple[int, int]]:
-    """Write the features of `data`; yields images done and images in all, what an earlier process did first.
+    """Writes the features of all images to an .npz; yields (images done, number of images).
 
-    `about` stands in the file: what else decides the features, in numbers and words. A file that is there already
-    and says the same is left as it is.
+    data        images and labels
+    backbone    a module from images [batch, 3, height, width] to features [batch, width]
+    path        the .npz to write; a file with the same settings is kept, one with other settings is an error
+    about       settings that decide the features; they are kept in the file
+    batch_size  images at a time
+    device      where the backbone runs
+
+    A process that was stopped is continued by the same call.
     """
     _check(data, batch_size)
     said = {**about, "batch_size": batch_size, "device": device.partition(":")[0]}
@@ -141,7 +147,7 @@ class Blocks:
             self.flush(part)
 
     def flush(self, part: str) -> None:
-        """What waits goes to disk, and then into the journal."""
+        """Writes the rows in memory to disk, then to the journal."""
         if self.waiting:
             block = np.concatenate(self.waiting)
             self.waiting = []
@@ -153,18 +159,18 @@ class Blocks:
         self.since = monotonic()
 
     def read(self, part: str) -> Iterator[Features]:
-        """The blocks of a part in order, each compared with what the journal says of it; an empty one for no images."""
+        """The blocks of a part in order, their checksums verified; one empty block if there are no images."""
         if not self.done[part]:
             yield next(self.read("x_train"))[:0]
         for line in self.done[part]:
             path = self.directory / line["file"]
             try:
-                block = npz.mapped(path)
+                block = arrays.npy(path)
                 intact = zlib.crc32(block.tobytes()) == line["crc32"]
             except (OSError, ValueError):
                 intact = False
             if not intact:
-                raise ValueError(f"{path} is damaged or gone; remove {self.directory} and run again")
+                raise ValueError(f"{path} is damaged or missing; remove {self.directory} and run again")
             yield block
 
 
@@ -205,21 +211,21 @@ def _write(archive: zipfile.ZipFile, name: str, blocks: Iterable[np.ndarray], ro
 
 
 def _agree(path: Path, said: dict[str, Any]) -> None:
-    """Is this file the one that would be written?"""
+    """Refuses an existing file with other settings."""
     before = None
     with contextlib.suppress(ValueError, KeyError, OSError):
-        before = json.loads(str(npz.read(path, ["about"])["about"]))
+        before = json.loads(str(arrays.npz(path, "about")))
     if before is None:
-        raise FileExistsError(f"{path} is there already, and is no file of features; name another, or remove it")
+        raise FileExistsError(f"{path} exists already, and is not a file of features; name another file, or remove it")
     same(path, before, said)
 
 
 def same(path: Path, before: dict[str, Any], wanted: dict[str, Any]) -> None:
-    """A file that is there already says of itself what would be written now."""
+    """Refuses an existing file that was made with other settings."""
     for name, value in wanted.items():
         if before.get(name) != value:
             raise FileExistsError(
-                f"{path} is there already, with {name} = {before.get(name)!r}, but {name} = {value!r} came; "
+                f"{path} exists already, with {name} = {before.get(name)!r}, but {name} = {value!r} was given; "
                 "name another file, or remove this one"
             )
 
@@ -229,7 +235,7 @@ def first(data: Data, images: int | None) -> Data:
     if images is None:
         return data
     if images < 1:
-        raise ValueError(f"at least one image must be taken, but {images} were asked for")
+        raise ValueError(f"the number of images must be 1 or more, but is {images}")
     names = (*PARTS, *PARTS.values(), *(name for name in IDS.values() if getattr(data, name) is not None))
     return replace(data, **{name: getattr(data, name)[:images] for name in names})
 
@@ -264,7 +270,7 @@ def _check(data: Data, batch_size: int) -> None:
     if batch_size < 1:
         raise ValueError(f"batch_size must be positive, but is {batch_size}")
     if len(data.x_train) == 0:
-        raise ValueError("there are no images: x_train is empty")
+        raise ValueError("x_train must have images, but is empty")
     for part in PARTS:
         images = getattr(data, part)
         shape = tuple(images[:1].shape)

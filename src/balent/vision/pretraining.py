@@ -16,13 +16,18 @@ from balent.vision.simclr import SimCLR, Step, train
 
 
 def pretrain(data: Data, name: str, settings: SimCLR, path: Path, device: str = "cpu") -> Iterator[Step]:
-    """SimCLR on the pool's images, from random weights; yields its steps, and then the file is there.
+    """Trains a backbone from random weights by SimCLR on the images of the pool; yields its steps.
 
-    Until then FILE.parts holds a checkpoint that the same call goes on from. A file that is there already and says the
-    same is left as it is.
+    data      images; labels are not used
+    name      of a backbone (see `balent list`)
+    settings  of the training
+    path      the .safetensors to write; a file with the same settings is kept, one with other settings is an error
+    device    where it is trained
+
+    Until the file is complete, FILE.parts holds a checkpoint, from which the same call continues.
     """
     if path.suffix != ".safetensors":
-        raise ValueError(f"weights are written to a .safetensors file, but {path} was named")
+        raise ValueError(f"the output must be a .safetensors file, but is {path}")
     with reproducible(Generator().manual_seed(seed_of(settings.seed, "initial weights"))):
         backbone = catalogue.made(name, None, settings.image_size)
     about = {"simclr": asdict(settings), "images": fingerprint(data)}

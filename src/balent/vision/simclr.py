@@ -1,8 +1,8 @@
 """SimCLR (Chen et al., 2020): a backbone learns, without labels, which two views come from one image.
 
 Two random views of each image of a batch go through the backbone and a small head. The loss asks of each view to
-find the other one among all views of the batch; in the end the head is thrown away. What is random in a step is a
-function of the seed and the number of the step, so a process that was killed goes on from its last checkpoint to
+find the other one among all views of the batch; the head is discarded at the end. Random numbers of a step are a
+function of the seed and the number of the step, so a killed process continues from its last checkpoint to
 the same weights, bit for bit (on the same machine with as many threads).
 """
 
@@ -33,7 +33,7 @@ SHARE = 0.02  # unless checkpoints would take more of the time than this
 
 @dataclass(frozen=True)
 class SimCLR:
-    """Everything that decides a training. Defaults are those of the paper where it says them (appendix, "More
+    """Everything that decides a training. Defaults are those of the paper where it states them (appendix, "More
     experimental details": 224 × 224 pixels, batches of 192, 500 epochs, Adam with a learning rate of 0.0003)."""
 
     epochs: int = 500
@@ -52,12 +52,12 @@ class SimCLR:
             if value is not None and not value > 0:
                 raise ValueError(f"{name} must be positive, but is {value}")
         if self.batch_size < 2:
-            raise ValueError("batch_size must be 2 or more: views are told from those of other images")
+            raise ValueError("batch_size must be 2 or more: views are contrasted with those of other images")
 
 
 @dataclass(frozen=True)
 class Step:
-    """How far it is."""
+    """Progress of the training."""
 
     done: int
     steps: int
@@ -92,10 +92,16 @@ def train(
     device: str = "cpu",
     every: float = SECONDS,
 ) -> Iterator[Step]:
-    """Trains the backbone in place, and yields after each step; first where an earlier process was, if one was.
+    """Trains the backbone in place, and yields after each step. It continues from a checkpoint, if there is one.
 
-    `images[positions]` are [batch, 1 or 3, height, width] in [0, 1]. The directory has a checkpoint, written every few
-    seconds and after the last step; `about` says what else decides the weights.
+    backbone   a module from images to features [batch, width]
+    width      the number of features
+    images     `images[positions]` are [batch, 1 or 3, height, width] in [0, 1]
+    settings   of the training
+    directory  for the checkpoint, written every few seconds and after the last step; None: no checkpoint
+    about      what else decides the weights; a checkpoint with another `about` is refused
+    device     where it is trained
+    every      seconds between checkpoints
     """
     steps = _steps(images, settings)
     run = Run.of(placed(backbone, device), width, settings, about or {})
@@ -119,7 +125,7 @@ def _steps(images: Any, settings: SimCLR) -> int:
     shape = tuple(images[:1].shape)
     if len(shape) != 4 or shape[1] not in (1, 3) or len(images) < 2:
         raise ValueError(
-            "SimCLR takes two images or more, [images, 1 or 3 channels, height, width], but came "
+            "SimCLR takes two images or more, [images, 1 or 3 channels, height, width], but they are "
             f"{(len(images), *shape[1:])}"
         )
     whole = settings.epochs * math.ceil(len(images) / settings.batch_size)
@@ -127,7 +133,7 @@ def _steps(images: Any, settings: SimCLR) -> int:
 
 
 def positions(n: int, step: int, settings: SimCLR) -> Tensor:
-    """The images of a step: every epoch has each image once, in an order of its own, in batches of nearly one size."""
+    """The images of a step: every epoch has each image once, in its own order, in batches of nearly equal size."""
     epoch, at = divmod(step, math.ceil(n / settings.batch_size))
     generator = Generator().manual_seed(seed_of(settings.seed, "order", epoch))
     return torch.randperm(n, generator=generator).tensor_split(math.ceil(n / settings.batch_size))[at]
@@ -135,7 +141,7 @@ def positions(n: int, step: int, settings: SimCLR) -> Tensor:
 
 @dataclass
 class Run:
-    """A training as it stands: all that a checkpoint keeps."""
+    """The state of a training: everything that a checkpoint keeps."""
 
     model: nn.Sequential  # backbone, head
     optimizer: torch.optim.Adam
@@ -191,7 +197,7 @@ class Run:
                 before = json.loads(file.metadata()["settings"])
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
         except (SafetensorError, KeyError, TypeError) as error:
-            raise ValueError(f"{path} is no checkpoint of SimCLR: {error}; remove it to begin anew") from error
+            raise ValueError(f"{path} is not a checkpoint of SimCLR: {error}; remove it to start again") from error
         agree(path, before, json.loads(self._words()))
         self.model.load_state_dict({name[6:]: value for name, value in tensors.items() if name.startswith("model.")})
         state: dict[int, dict[str, Tensor]] = {}

@@ -13,8 +13,7 @@ import torch
 from torch import Tensor
 
 from balent import adapt
-from balent.predictors.functions import as_tensor
-from balent.predictors.inputs import take
+from balent.predictors.inputs import as_tensor, take
 from balent.types import Batch, Fold, Folded, Indices, Reading, Rereadable, Sampled, Source
 
 MEMORY = 1 << 27  # bytes: 128 MB of logits, moments and inputs at a time
@@ -49,14 +48,15 @@ class Local:
     def read(self, sampled: Sampled, source: Rereadable, positions: Indices, what: Reading) -> Tensor:
         """A reading of some points, in the order given."""
         if not len(positions):
-            raise ValueError("there are no points to read")
+            raise ValueError("the pool is empty, so there are no points to read")
         parts = positions.split(self._block(sampled, source))
         return torch.cat([what(sampled, source.at(part), part).cpu() for part in parts])
 
     def try_out(self, sampled: Sampled, source: Source) -> None:
-        """Evaluate two points, once: what cannot be evaluated is refused before any work, by every strategy."""
+        """Evaluates two points, so that a pool that does not fit the model is refused before any work."""
         if self._sizes is None and isinstance(source, Rereadable):
-            self._sizes = sizes(sampled, source)
+            few = source.positions[:2]
+            self._sizes = tried(sampled, source.at(few), few)
 
     def _block(self, sampled: Sampled, source: Source) -> int:
         """Points whose logits, moments and inputs fit in the memory of a block."""
@@ -68,19 +68,14 @@ class Local:
         return int(max(1, min(most, self.memory // each)))
 
 
-def sizes(sampled: Sampled, source: Rereadable) -> tuple[int, int]:
-    """Classes, and numbers that a point consists of: two points are tried."""
-    few = source.positions[:2]
-    batch = source.at(few)
+def tried(sampled: Sampled, batch: Batch, few: Indices) -> tuple[int, int]:
+    """The number of classes and the numbers per point. If the model refuses whole numbers, the error says so."""
     values = batch.values() if isinstance(batch, Mapping) else [batch]
-    classes = tried(sampled, batch, few) if adapt.trained(sampled) else 1
-    return classes, sum(int(np.prod(np.shape(value)[1:])) for value in values)
-
-
-def tried(sampled: Sampled, batch: Batch, few: Indices) -> int:
-    """The number of classes. Where a model refuses whole numbers, the error speaks of the pool, not of matrices."""
+    numbers = sum(int(np.prod(np.shape(x)[1:])) for x in values)
+    if not adapt.trained(sampled):
+        return 1, numbers
     try:
-        return sampled.moments(batch, few).mean.shape[1]
+        return sampled.moments(batch, few).mean.shape[1], numbers
     except RuntimeError as error:
         whole = isinstance(batch, np.ndarray | Tensor) and not torch.is_floating_point(as_tensor(batch))
         if not whole or _out_of_memory(error):
@@ -92,7 +87,7 @@ def tried(sampled: Sampled, batch: Batch, few: Indices) -> int:
 
 
 def add(fold: Fold, sampled: Sampled, batch: Batch, positions: Indices) -> None:
-    """The block into the fold, or its halves one after the other where memory runs out."""
+    """Adds the block to the fold; if memory runs out, in halves."""
     try:
         fold.add(sampled, batch, positions)
         return

@@ -14,7 +14,9 @@ def embed(
     backbone: Annotated[
         str, typer.Option(help="A name (see balent list), a file or folder of weights, a hub name, or random:NAME.")
     ] = "efficientnet-lite0",
-    folder: Annotated[Path | None, typer.Option("--data", help="Where data sets lie. Default: BALENT_DATA.")] = None,
+    folder: Annotated[
+        Path | None, typer.Option("--data", help="Folder with the data sets. Default: BALENT_DATA.")
+    ] = None,
     image_size: Annotated[
         int | None, typer.Option(min=1, help="Pixels of a side. Default: what the weights were trained with.")
     ] = None,
@@ -22,9 +24,7 @@ def embed(
         int | None, typer.Option(min=1, help="Images at a time. Default: what suits image size and device.")
     ] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, …")] = "cpu",
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="Only so many images of pool and test set, the first.")
-    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Use only the first N images of pool and test set.")] = None,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out images that cannot be read.")] = False,
 ) -> None:
     """Compute features of images once.  balent embed svhn --data DIR -o svhn-features.npz
@@ -58,16 +58,18 @@ def simclr(
     data: Annotated[str, typer.Argument(help="Images: a data set by name, or an .npz; labels are not looked at.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The .safetensors to write.")],
     backbone: Annotated[str, typer.Option(help="A name (see balent list); resnet10 for CPUs.")] = "resnet50",
-    folder: Annotated[Path | None, typer.Option("--data", help="Where data sets lie. Default: BALENT_DATA.")] = None,
+    folder: Annotated[
+        Path | None, typer.Option("--data", help="Folder with the data sets. Default: BALENT_DATA.")
+    ] = None,
     epochs: Annotated[int, typer.Option(help="How often each image is seen, in two views.")] = 500,
     steps: Annotated[int | None, typer.Option(help="Batches after which to end, if epochs would be longer.")] = None,
-    batch_size: Annotated[int, typer.Option(help="Images at a time; each is told from all others.")] = 192,
+    batch_size: Annotated[int, typer.Option(help="Images per step; each is contrasted with all others.")] = 192,
     learning_rate: Annotated[float, typer.Option(help="Of Adam.")] = 0.0003,
     image_size: Annotated[int, typer.Option(help="Pixels of a side that views are scaled to.")] = 224,
     temperature: Annotated[float, typer.Option(help="Of the loss, NT-Xent.")] = 0.5,
     seed: Annotated[int, typer.Option(help="Of first weights, order and views.")] = 0,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, …")] = "cpu",
-    limit: Annotated[int | None, typer.Option(min=1, help="Only so many images, the first of the pool.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Use only the first N images of the pool.")] = None,
 ) -> None:
     """Train a backbone without labels, by SimCLR.  balent simclr cifar100 --data DIR -o cifar100.safetensors
 

@@ -3,11 +3,14 @@
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from balent.apps.cli.terminal import errors_in_words, say, show_table, write_csv, wrote
+
+if TYPE_CHECKING:
+    from balent.types import Picks, Sampled
 
 
 def acquire(
@@ -62,13 +65,13 @@ def acquire(
             say(line)
 
 
-def _about(sampled: Any, picks: Any) -> Iterator[str]:
-    """What is worth knowing of a pick beyond its points."""
+def _about(sampled: "Sampled", picks: "Picks") -> Iterator[str]:
+    """Lines about how the picks were found and how reliable they are."""
     from balent import adapt
 
     if plan := adapt.traits(sampled).plan:
         yield f"how: {plan}"
     if picks.draws is not None:
-        yield f"{picks.draws:.0f} draws a point; at least {picks.confidence:.0%} of these picks are those of all draws"
+        yield f"{picks.draws:.0f} draws per point; at least {picks.confidence:.0%} of the picks are those of all draws"
     if picks.stability is not None:
         yield f"two halves of the draws agree on {picks.stability:.0%} of the top {len(picks.indices)}"

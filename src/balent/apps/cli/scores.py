@@ -1,7 +1,7 @@
 """balent score: probabilities that were computed elsewhere."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -37,7 +37,7 @@ def score(
     """Score your own probabilities, of any framework.  balent score probs.npy -m balentacq --top 100 -o picks.csv
 
     CSV and parquet are in long form: columns point, draw, class, probability. One pass over the file serves all
-    measures. With --top, each measure's best points come first to last; a CSV without --top has every point in order.
+    measures. --top lists the best points of each measure, best first; a CSV without --top has every point, in order.
     """
     from balent.acquisition import ranking
     from balent.data import probabilities
@@ -56,7 +56,7 @@ def score(
 
 
 @contextmanager
-def _progress(total: int) -> Iterator:
+def _progress(total: int) -> Iterator[Callable[[int], None]]:
     columns = (TextColumn("scoring"), BarColumn(), MofNCompleteColumn(), TextColumn("points"), TimeRemainingColumn())
     with Progress(*columns, console=err, transient=True, disable=not sys.stderr.isatty()) as progress:
         task = progress.add_task("scoring", total=total)

@@ -13,12 +13,14 @@ from balent.apps.cli.terminal import errors_in_words, say, show, show_table
 
 def study(
     name: Annotated[str, typer.Argument(help="moons, fano, …: see balent list; all; or claims, all in one table.")],
-    folder: Annotated[Path, typer.Option("--out", help="Where figures and numbers go.")] = Path("studies"),
-    ending: Annotated[str, typer.Option("--format", help="Of the figures: png, svg or pdf.")] = "png",
+    folder: Annotated[Path, typer.Option("--out", help="Folder for figures and numbers.")] = Path("studies"),
+    ending: Annotated[str, typer.Option("--format", help="Format of the figures: png, svg or pdf.")] = "png",
     page: Annotated[Path | None, typer.Option(help="Write claims and figures as a page of Markdown, too.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Smaller sizes: a look in seconds, not a result.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Smaller sizes, to try it in seconds; the numbers are not results.")
+    ] = False,
 ) -> None:
-    """Recompute a figure of the paper, and say which of its claims hold.  balent study moons
+    """Recompute a figure of the paper, and report which of its claims hold.  balent study moons
 
     Writes the figure, NAME.csv with the rows that are printed, and NAME.npz with what else the figure shows.
     """

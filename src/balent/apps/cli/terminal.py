@@ -1,7 +1,7 @@
-"""What commands say, and where: results on standard output, all else on standard error.
+"""Output of the commands: results on standard output, everything else on standard error.
 
-Names come from files that others made. What a terminal would obey in them instead of showing it is replaced by signs
-of one column, in everything that is printed here.
+File names may contain control characters, which a terminal would obey. In everything that is printed here, they are
+replaced by visible characters.
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,7 +24,7 @@ SIGNS |= dict.fromkeys(
 
 
 class Screen(Console):
-    """A console that no text gives orders to. Each string passes here, in tables too, before its width is measured."""
+    """A console that shows control characters instead of obeying them, in tables too."""
 
     def render_str(self, text: str, **options: Any) -> Text:
         return super().render_str(text.translate(SIGNS), **options)
@@ -36,7 +36,7 @@ err = Screen(stderr=True)
 
 @contextmanager
 def errors_in_words() -> Iterator[None]:
-    """What the person can mend is said in one sentence; what they cannot keeps its traceback."""
+    """Errors that the user can fix are reported in one sentence; other errors keep their traceback."""
     try:
         yield
     except (ModuleNotFoundError, BrokenPipeError):  # who reads our output has seen enough: typer ends quietly
@@ -60,7 +60,7 @@ def stoppable() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        say("stopped; what was done is kept. The same command goes on from there")
+        say("stopped; everything done so far is kept. Run the same command again to continue")
         raise typer.Exit(130) from None
 
 
@@ -73,14 +73,14 @@ def say(line: str) -> None:
     err.print(escape(line), highlight=False, soft_wrap=True)
 
 
-def show_table(header: list[str], rows: Iterable[list]) -> None:
+def show_table(header: list[str], rows: Iterable[list[Any]]) -> None:
     table = Table(*header, box=None, header_style="bold")
     for row in rows:
         table.add_row(*(f"{cell:.6g}" if isinstance(cell, float) else escape(str(cell)) for cell in row))
     out.print(table)
 
 
-def write_csv(path: Path, header: list[str], rows: Iterable[list]) -> None:
+def write_csv(path: Path, header: list[str], rows: Iterable[list[Any]]) -> None:
     """All of it or nothing: the file appears under its name when it is complete."""
     from balent.data import cells
 

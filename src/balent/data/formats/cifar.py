@@ -152,7 +152,7 @@ def _pickled(key: str) -> Callable[[bytes], Batch]:
 
 
 def _recorded(labels: int) -> Callable[[bytes], Batch]:
-    """Records of so many label bytes, the finest class last, and the pixels."""
+    """Records of `labels` label bytes (the finest class last), then the pixels."""
 
     def batch(content: bytes) -> Batch:
         size = labels + PIXELS
@@ -178,71 +178,67 @@ def _listed(key: str) -> Callable[[bytes], Sequence[str]]:
     return names
 
 
-CIFAR10 = CifarSet(
-    Source("cifar10", PAGE, ("cifar10", "cifar-10", "CIFAR10")),
+def _published(count: int, python: Edition, binary: Edition) -> CifarSet:
+    names = (f"cifar{count}", f"cifar-{count}", f"CIFAR{count}")
+    return CifarSet(Source(names[0], PAGE, names), count, (python, binary))
+
+
+def _python(archive: str, known: Known, folder: str, kind: str, members: dict[str, Known]) -> Edition:
+    """The edition in pickles. Members: the files of the pool, then the test set, then the names of the classes."""
+    *train, test, names = members
+    batch, classes = _pickled(f"{kind}labels"), _listed(f"{kind}label_names")
+    return Edition(archive, known, folder, tuple(train), test, names, batch, classes, members)
+
+
+def _binary(archive: str, known: Known, folder: str, labels: int, members: Sequence[str]) -> Edition:
+    """The edition in plain records, with `labels` label bytes in each. Members are in the order of `_python`."""
+    *train, test, names = members
+    return Edition(archive, known, folder, tuple(train), test, names, _recorded(labels), _lines, {})
+
+
+CIFAR10 = _published(
     10,
-    (
-        Edition(
-            "cifar-10-python.tar.gz",
-            Known("c58f30108f718f92721af3b95e74349a", 170_498_071),
-            "cifar-10-batches-py",
-            tuple(f"data_batch_{i}" for i in range(1, 6)),
-            "test_batch",
-            "batches.meta",
-            _pickled("labels"),
-            _listed("label_names"),
-            {
-                "data_batch_1": Known("c99cafc152244af753f735de768cd75f", 31_035_704),
-                "data_batch_2": Known("d4bba439e000b95fd0a9bffe97cbabec", 31_035_320),
-                "data_batch_3": Known("54ebc095f3ab1f0389bbae665268c751", 31_035_999),
-                "data_batch_4": Known("634d18415352ddfa80567beed471001a", 31_035_696),
-                "data_batch_5": Known("482c414d41f54cd18b22e5b47cb7c3cb", 31_035_623),
-                "test_batch": Known("40351d587109b95175f43aff81a1287e", 31_035_526),
-                "batches.meta": Known("5ff9c542aee3614f3951f8cda6e48888", 158),
-            },
-        ),
-        Edition(
-            "cifar-10-binary.tar.gz",
-            Known("c32a1d4ab5d03f1284b67883e8d87530", 170_052_171),
-            "cifar-10-batches-bin",
-            tuple(f"data_batch_{i}.bin" for i in range(1, 6)),
-            "test_batch.bin",
-            "batches.meta.txt",
-            _recorded(1),
-            _lines,
-            {},
-        ),
+    _python(
+        "cifar-10-python.tar.gz",
+        Known("c58f30108f718f92721af3b95e74349a", 170_498_071),
+        "cifar-10-batches-py",
+        "",
+        {
+            "data_batch_1": Known("c99cafc152244af753f735de768cd75f", 31_035_704),
+            "data_batch_2": Known("d4bba439e000b95fd0a9bffe97cbabec", 31_035_320),
+            "data_batch_3": Known("54ebc095f3ab1f0389bbae665268c751", 31_035_999),
+            "data_batch_4": Known("634d18415352ddfa80567beed471001a", 31_035_696),
+            "data_batch_5": Known("482c414d41f54cd18b22e5b47cb7c3cb", 31_035_623),
+            "test_batch": Known("40351d587109b95175f43aff81a1287e", 31_035_526),
+            "batches.meta": Known("5ff9c542aee3614f3951f8cda6e48888", 158),
+        },
+    ),
+    _binary(
+        "cifar-10-binary.tar.gz",
+        Known("c32a1d4ab5d03f1284b67883e8d87530", 170_052_171),
+        "cifar-10-batches-bin",
+        1,
+        [*(f"data_batch_{i}.bin" for i in range(1, 6)), "test_batch.bin", "batches.meta.txt"],
     ),
 )
-CIFAR100 = CifarSet(
-    Source("cifar100", PAGE, ("cifar100", "cifar-100", "CIFAR100")),
+CIFAR100 = _published(
     100,
-    (
-        Edition(
-            "cifar-100-python.tar.gz",
-            Known("eb9058c3a382ffc7106e4002c42a8d85", 169_001_437),
-            "cifar-100-python",
-            ("train",),
-            "test",
-            "meta",
-            _pickled("fine_labels"),
-            _listed("fine_label_names"),
-            {
-                "train": Known("16019d7e3df5f24257cddd939b257f8d", 155_249_918),
-                "test": Known("f0ef6b0ae62326f3e7ffdfab6717acfc"),
-                "meta": Known("7973b15100ade9c7d40fb424638fde48", 1_473),
-            },
-        ),
-        Edition(
-            "cifar-100-binary.tar.gz",
-            Known("03b5dce01913d631647c71ecec9e9cb8", 168_513_733),
-            "cifar-100-binary",
-            ("train.bin",),
-            "test.bin",
-            "fine_label_names.txt",
-            _recorded(2),
-            _lines,
-            {},
-        ),
+    _python(
+        "cifar-100-python.tar.gz",
+        Known("eb9058c3a382ffc7106e4002c42a8d85", 169_001_437),
+        "cifar-100-python",
+        "fine_",
+        {
+            "train": Known("16019d7e3df5f24257cddd939b257f8d", 155_249_918),
+            "test": Known("f0ef6b0ae62326f3e7ffdfab6717acfc"),
+            "meta": Known("7973b15100ade9c7d40fb424638fde48", 1_473),
+        },
+    ),
+    _binary(
+        "cifar-100-binary.tar.gz",
+        Known("03b5dce01913d631647c71ecec9e9cb8", 168_513_733),
+        "cifar-100-binary",
+        2,
+        ["train.bin", "test.bin", "fine_label_names.txt"],
     ),
 )

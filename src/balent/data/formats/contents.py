@@ -1,4 +1,4 @@
-"""What a data set is, whatever it was read from: a pool, the labels an experiment may buy, and a test set."""
+"""A data set, whatever it was read from: a pool with its labels, and a test set."""
 
 from dataclasses import dataclass, replace
 
@@ -7,27 +7,27 @@ from torch import Tensor
 
 from balent.data.views import Images, Points, Repeated
 
-UNLABELLED = -1  # in y_train: nobody has said yet
+UNLABELLED = -1  # in y_train: the label is not known
 
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """A pool with labels that an experiment may buy, and a test set that decides nothing."""
+    """A pool with labels that a simulated experiment queries, and a test set that no decision uses."""
 
     x_train: Points
-    y_train: Tensor  # UNLABELLED where nobody has said yet
+    y_train: Tensor  # UNLABELLED where the label is not known
     x_test: Points
     y_test: Tensor
     classes: int
     image: tuple[int, int, int] | None = None  # channels, height, width, where points are images in [0, 1]
     names: tuple[str, ...] = ()  # of the classes, where they have any
-    notes: tuple[str, ...] = ()  # what a person should know of how it was read
-    ids_train: np.ndarray | None = None  # [points] of str: what the source calls them, as in files of a folder
+    notes: tuple[str, ...] = ()  # what a user should know about how it was read
+    ids_train: np.ndarray | None = None  # [points] of str: names given by the source, such as file names
     ids_test: np.ndarray | None = None
 
 
 def redundant(data: Data, times: int) -> Data:
-    """The pool `times` over, as in the paper's 3×CIFAR-100 and τ×CIFAR-100: nothing is copied.
+    """The pool repeated `times` times, as in the paper's 3×CIFAR-100 and τ×CIFAR-100, without copying it in memory.
 
     The paper makes them "by adding three identical points": no noise is added, labels are those of the
     original, and the test set stays as it is. Position i + j·n is copy j of point i.
@@ -41,13 +41,13 @@ def redundant(data: Data, times: int) -> Data:
 
 
 def all_labelled(data: Data) -> Data:
-    """The same data, if an experiment can buy every label of its pool."""
+    """The same data, if the label of every point is known, as an experiment needs."""
     missing = int((data.y_train == UNLABELLED).sum())
     if missing or len(data.y_test) == 0:
         what = f"{missing} of {len(data.y_train)} points have none" if missing else "the test set is empty"
         raise ValueError(
-            f"an experiment needs the label of every point, but {what}; ask a person with balent.Learner, or leave "
-            "these points out"
+            f"an experiment needs the label of every point, but {what}; label them with balent.Learner, or "
+            "remove these points"
         )
     return data
 

@@ -1,8 +1,8 @@
-"""Published files: where people keep them, whether they are what was published, and what to say if not.
+"""Published files: where they are looked for, how they are verified, and what errors say.
 
 A copy of the published size with another checksum is damaged, and refused. One of another size is
 another edition (a part of the set, files packed anew): its format decides whether it can be read, and
-that it is not the published one is said.
+a note reports that it is not the published one.
 """
 
 import hashlib
@@ -97,9 +97,10 @@ def folder_of(name: str, folder: str | os.PathLike[str] | None) -> Path:
     named = folder if folder is not None else os.environ.get(VARIABLE)
     if not named:
         raise ValueError(
-            f"{name} is read from a folder with data: name it (folder=, on the command line --data), or set {VARIABLE}"
+            f"{name} is read from the folder with your data sets; name that folder (folder=, on the command line "
+            f"--data), or set {VARIABLE}"
         )
     found = Path(named).expanduser().resolve()
     if not found.is_dir():
-        raise FileNotFoundError(f"{found}, the folder with data, is not a folder")
+        raise FileNotFoundError(f"the folder with data sets must be a folder, but {found} is not; name another")
     return found

@@ -1,4 +1,4 @@
-"""A folder of images: a folder for each class, or a labels.csv beside them; some may wait for a label.
+"""A folder of images: a folder for each class, or a labels.csv beside them; some may have no label yet.
 
     photos/train/cat/1.jpg   photos/test/dog/7.png     classes are folders; test/ may be left out, train/ too
     photos/1.jpg  photos/labels.csv                    columns file, label and perhaps split (train or test)
@@ -30,7 +30,7 @@ FILE, LABEL, SPLIT = ("file", "filename", "image", "path"), ("label", "class", "
 
 @dataclass(frozen=True)
 class Listing:
-    """Images of a folder in the order of their names, their labels, and which of them test (None: nobody says)."""
+    """Images of a folder in the order of their names, their labels, and which are test images (None: not stated)."""
 
     folder: Path
     files: list[str]
@@ -106,7 +106,7 @@ def from_table(place: Path, files: list[str]) -> Listing:
         if name not in position:
             raise ValueError(f"{path}, line {line}, names {name!r}, but there is no such image in {place}")
         if position[name] in of:
-            raise ValueError(f"{path}, line {line}, names {name!r}, as a line before did; one label an image")
+            raise ValueError(f"{path}, line {line}, names {name!r} a second time; give each image one label")
         of[position[name]] = (word, (row[split] or "") if split else "train")
     said = [of.get(i, (None, "train")) for i in range(len(files))]
     tests = labels.parts([part for _, part in said], lambda i: f"{path} at {files[i]}") if split else None

@@ -21,7 +21,7 @@ SIZES = {"train-images": 47_040_016, "train-labels": 60_008, "t10k-images": 7_84
 
 @dataclass(frozen=True)
 class IdxSet:
-    """One of the sets that come as four idx files. `packed` are md5 and size of the .gz, `plain` md5 of the content."""
+    """A data set published as four idx files. `packed` are md5 and size of the .gz, `plain` md5 of the content."""
 
     source: Source
     names: tuple[str, ...]
@@ -50,7 +50,7 @@ class IdxSet:
     def _array(self, stem: str, path: Path, notes: list[str]) -> np.ndarray:
         array, content = self._parsed(stem, path)
         said = self.source.checked(path, self.packed[stem]) if path.suffix == ".gz" else ["not packed"]
-        if said:  # not to the bit what was published: look into it
+        if said:  # not the published bytes: check the content
             self._not_anothers(stem, path, content)
             notes += self.source.checked(path, self._plain(stem), content) if self.plain else said
         return array
@@ -95,7 +95,7 @@ def _axes(stem: str) -> int:
 
 
 def spellings(stem: str) -> list[str]:
-    """The names under which a file goes about."""
+    """The names under which a file is distributed."""
     return [f"{stem}{mark}idx{_axes(stem)}-ubyte{end}" for end in (".gz", "") for mark in ("-", ".")]
 
 
@@ -113,7 +113,7 @@ def parse(content: bytes, axes: int) -> np.ndarray:
     shape = [int(size) for size in np.frombuffer(content[4:start], ">u4")]
     expected = start + int(np.prod(shape, dtype=object))
     if len(shape) < axes or len(content) != expected:
-        raise ValueError(f"its header promises {expected:,} bytes for {shape}, but there are {len(content):,}")
+        raise ValueError(f"its header declares {expected:,} bytes for {shape}, but it has {len(content):,}")
     return np.frombuffer(content, np.uint8, offset=start).reshape(shape)
 
 

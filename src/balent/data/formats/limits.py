@@ -1,7 +1,7 @@
-"""How much a file may ask for. Sizes that a file declares are compared with these limits before memory is taken.
+"""Limits of what a file may declare. Declared sizes are compared with them before memory is allocated.
 
-A file of a few bytes can declare any size, and compressed zeros unpack to a thousand times their size. What is refused
-here is far from every data set we know of; each limit says how far.
+A file of a few bytes can declare any size, and compressed zeros unpack to a thousand times their size. Known data
+sets are far below these limits; each limit says how far.
 """
 
 import gzip
@@ -22,7 +22,7 @@ def most(packed: int) -> int:
 
 
 def check(asked: int, packed: int, advice: str = "") -> None:
-    """ValueError if contents of a file are larger than a file of this size may have."""
+    """Refuses contents that are larger than a file of this size may have."""
     if asked > most(packed):
         raise ValueError(
             f"its contents would take {asked:,} bytes, but a file of {packed:,} bytes may have {most(packed):,} "

@@ -22,7 +22,7 @@ MOST_AXES = 32  # SVHN has 4
 
 
 def arrays(path: Path, names: Collection[str]) -> dict[str, np.ndarray]:
-    """The arrays of these names, with MATLAB's axes. ValueError says what is wrong with the file."""
+    """The arrays of these names, with MATLAB's axes. A damaged file is a ValueError."""
     with path.open("rb") as file:
         if path.stat().st_size <= HEADER:
             raise ValueError(f"a MATLAB file is longer than its header of {HEADER} bytes")
@@ -68,7 +68,9 @@ def _elements(content: memoryview, order: str) -> Iterator[tuple[int, memoryview
         kind, size = (int(word) for word in np.frombuffer(content[at : at + 8], f"{order}u4"))
         if kind >> 16:
             if kind >> 16 > 4:
-                raise ValueError(f"a small element has up to 4 bytes, but one says {kind >> 16}, after {at:,} bytes")
+                raise ValueError(
+                    f"a small element has up to 4 bytes, but one declares {kind >> 16}, after {at:,} bytes"
+                )
             yield kind & 0xFFFF, content[at + 4 : at + 4 + (kind >> 16)]
             at += 8
             continue
@@ -80,7 +82,7 @@ def _elements(content: memoryview, order: str) -> Iterator[tuple[int, memoryview
 
 
 def _opened(body: memoryview, order: str, most: int) -> memoryview:
-    """The contents of the array that was compressed: as many bytes as it says, and no more than allowed."""
+    """The contents of the array that was compressed: as many bytes as declared, and no more than allowed."""
     stream = zlib.decompressobj()
     try:
         kind, size = (int(word) for word in np.frombuffer(stream.decompress(body, 8), f"{order}u4"))
@@ -91,7 +93,7 @@ def _opened(body: memoryview, order: str, most: int) -> memoryview:
     except (zlib.error, ValueError) as error:
         raise ValueError(f"a compressed array cannot be opened: {error}") from None
     if not stream.eof or len(content) < size:
-        raise ValueError("a compressed array ends early, or goes on for longer than it says")
+        raise ValueError("a compressed array is shorter or longer than its header declares")
     return memoryview(content)
 
 

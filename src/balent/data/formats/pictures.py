@@ -1,6 +1,6 @@
 """Image files as arrays of bytes: decoded by Pillow, turned upright, converted and cropped, side by side.
 
-Files that cannot be read are all listed. What was done to the others is counted, so that it can be said.
+Files that cannot be read are all listed. What was done to the others is counted and reported.
 """
 
 import os
@@ -20,7 +20,7 @@ from balent.data.formats import limits
 from balent.data.targets import Settled
 
 TOGETHER = 256  # files read before their images are handed on
-LARGEST = 224  # pixels a side, where no size is asked for: what backbones take
+LARGEST = 224  # pixels per side if no size is given: what backbones take
 LISTED = 20  # unreadable files named in a note; an error names them all
 FORMATS = ("JPEG", "MPO", "PNG", "BMP", "GIF", "TIFF", "WEBP", "PPM", "JPEG2000", "AVIF")  # others may run programs
 GREY = ("1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L")
@@ -40,7 +40,7 @@ class Picture:
 
 @dataclass
 class Tally:
-    """What happened on the way: files that could not be read, and why; what was done to how many."""
+    """Counts: files that could not be read, and why; what was done to how many images."""
 
     total: int
     skip_bad: bool = False
@@ -50,10 +50,10 @@ class Tally:
 
     def check(self) -> None:
         if self.bad and not self.skip_bad:
-            raise ValueError(f"{self._listed(len(self.bad))}. Mend or remove them, {self.else_do}")
+            raise ValueError(f"{self._listed(len(self.bad))}. Repair or remove them, {self.else_do}")
 
     def notes(self) -> list[str]:
-        """What to say when all are read; files that could not be are an error, unless they may be skipped."""
+        """The notes after all files are read. Unreadable files are an error, unless they may be skipped."""
         self.check()
         left = [f"left out: {self._listed(LISTED)}"] if self.bad else []
         return left + [f"{what}: {count} of {self.total} images" for what, count in sorted(self.done.items())]
@@ -73,7 +73,7 @@ def pillow() -> ModuleType:
 
 
 def decoded(found: Sequence[Picture], known: Settled, size: int | None, skip_bad: bool) -> Decoded:
-    """Images of one shape, to be decoded when they are asked for, with their labels."""
+    """Images of one shape with their labels; they are decoded when they are read."""
     tally = Tally(len(found), skip_bad)
     shape = survey(found, size, tally)
 
@@ -176,7 +176,7 @@ def _decoded(picture: Picture, shape: Shape) -> tuple[np.ndarray, list[str]]:
 
 
 def _plain(image: Any, channels: int, done: list[str]) -> Any:
-    """In grey or colour, 8 bits a channel, nothing transparent."""
+    """In grey or colour, 8 bits per channel, nothing transparent."""
     if image.mode in DEEP:
         done.append("of 16 bits a pixel, brought to 8")
         image = pillow().fromarray((np.asarray(image).astype(np.int64) >> 8).clip(0, 255).astype(np.uint8))

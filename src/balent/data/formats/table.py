@@ -25,7 +25,7 @@ Columns = Mapping[str, Sequence[Any] | np.ndarray]
 
 
 def table(path: Path) -> Data:
-    """The rows of a table as points; those without a label wait for one."""
+    """The rows of a table as points. Rows without a label are unlabelled points."""
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
     return cached(path.stem, path.parent, [path.name], lambda: decoded(path, READERS[path.suffix](path)))
@@ -39,7 +39,7 @@ def decoded(path: Path, columns: Columns) -> Decoded:
     split = next((found[name] for name in SPLIT if name in found), None)
     features = [name for name in columns if name not in (label, split)]
     if not features or not len(columns[label]):
-        raise ValueError(f"{path} must have rows, and columns of numbers beside {label!r}")
+        raise ValueError(f"{path} must have rows, and columns of numbers besides {label!r}")
     x = np.stack([_numbers(path, name, columns[name]) for name in features], 1)
     words = labels.as_words(_list(columns[label]), lambda i: _row(path, i))
     tests = None if split is None else labels.parts([str(word) for word in columns[split]], lambda i: _row(path, i))
@@ -54,7 +54,7 @@ def arrays(x: np.ndarray, known: Settled) -> Decoded:
 
 
 def _list(column: Sequence[Any] | np.ndarray) -> list[Any]:
-    """Whole numbers as Python's own; floating-point numbers keep their type, which says how exact they are."""
+    """Whole numbers as Python integers; floating-point numbers keep their type, which decides how exact they are."""
     return column.tolist() if isinstance(column, np.ndarray) and column.dtype.kind in "iu" else list(column)
 
 
@@ -79,7 +79,7 @@ def _numbers(path: Path, name: str, column: Sequence[Any] | np.ndarray) -> np.nd
 
 
 def _number(cell: Any) -> float:
-    """NaN for what is none; 1_0 is one for Python only."""
+    """The number, or NaN if the cell is not a number. 1_0 is a number in Python only."""
     try:
         return math.nan if isinstance(cell, str) and "_" in cell else float(cell)
     except (ValueError, TypeError, OverflowError):
@@ -125,7 +125,7 @@ def _check_columns(schema: Any) -> None:
 
     nested = [field.name for field in schema if types.is_nested(field.type)]
     if nested:
-        raise ValueError(f"column {shown(nested[0])} holds lists or the like; save one number or word in each cell")
+        raise ValueError(f"column {shown(nested[0])} holds lists; save one number or word in each cell")
     if len(set(schema.names)) != len(schema.names):
         raise ValueError(f"two columns have one name: {', '.join(schema.names)[:200]}")
 

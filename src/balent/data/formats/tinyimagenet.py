@@ -1,6 +1,6 @@
 """TinyImageNet (Stanford CS231n, 2015): 200 classes of 500 images, 64 × 64 pixels; zipped or unpacked.
 
-Its test labels were never published, so the 10,000 validation images test, as everywhere. Classes are in
+Its test labels were never published, so the 10,000 validation images are the test set, as usual. Classes are in
 the order of their WordNet ids, and named by them.
 """
 
@@ -74,7 +74,7 @@ def _from_archive(path: Path) -> Decoded:
 
 
 def _paths(names: list[str]) -> dict[str, str]:
-    """Files of an archive by their paths below its folder. One with a damaged name would be left out without a word."""
+    """Files of an archive by their paths below its folder. An unknown name is an error: the file may be damaged."""
     files = [name for name in names if not name.endswith("/") and not PurePosixPath(name).name.startswith(".")]
     paths = {PurePosixPath(*PurePosixPath(name).parts[1:]).as_posix(): name for name in files}
     strange = [name for name in paths if not FILES.fullmatch(name)]
@@ -94,7 +94,7 @@ def decoded(tree: Tree, notes: list[str]) -> Decoded:
     test = _part(tree, val, [number[wnid] for wnid in truth], tally)
 
     def said() -> list[str]:
-        tally.check()  # that some images are grey is so in the published set, and not worth a word
+        tally.check()  # grey images are in the published set, so they are not reported
         return notes
 
     return Decoded(pool, test, names, said)

@@ -39,13 +39,13 @@ def data(
     return Table(COLUMNS, rows)
 
 
-def _run(rounds: int, start: int, per_round: int, side: int, k: int, draws: int, seed: int) -> list[tuple]:
+def _run(rounds: int, start: int, per_round: int, side: int, k: int, draws: int, seed: int) -> list[tuple[Any, ...]]:
     """Labels come from the pool of moons; where a measure would ask is looked at on the whole lattice."""
     everything = datasets.moons()
     two = everything.y_train < 2
     x, y, points = everything.x_train[two], everything.y_train[two], lattice(side)
     bought = balanced(y.tolist(), start, seed)
-    rows: list[tuple] = []
+    rows: list[tuple[Any, ...]] = []
     for _ in range(rounds):
         sampled = network(lambda: BNN(2), x[bought], y[bought], seed).sample(draws, seed=seed, masks="per-point")
         m = scored(sampled, points)

@@ -19,6 +19,7 @@ from balent.paper.studies.study import Study, Table, Verdict, verdict
 from balent.predictors.mc_dropout import MCDropout
 from balent.predictors.training import reproducible
 from balent.strategies import STRATEGIES
+from balent.types import Sampled
 
 COLUMNS = ("classes", "strategy", "against", "pool", "k", "seconds")
 FEATURES = 256
@@ -38,7 +39,7 @@ def data(
 ) -> Table:
     sizes = [("pool", n, k) for n in pools] + [("k", pools[-2], size) for size in batches]
     names = [name for name in NAMES if name in STRATEGIES]
-    rows: list[tuple] = []
+    rows: list[tuple[Any, ...]] = []
     for c in classes:
         sampled, points = _head(c, max(pools), draws)
         rows += [
@@ -59,7 +60,7 @@ def _head(classes: int, pool: int, draws: int) -> tuple[Any, Tensor]:
     return sampled, points
 
 
-def _seconds(sampled: Any, points: Tensor, k: int, name: str) -> float:
+def _seconds(sampled: Sampled, points: Tensor, k: int, name: str) -> float:
     start = time.perf_counter()
     acquire(sampled, points, k, name)
     return time.perf_counter() - start
@@ -78,7 +79,7 @@ def plot(table: Table) -> list[Any]:
     return [figure]
 
 
-def _line(table: Table, classes: int, name: str, against: str) -> tuple[list, list]:
+def _line(table: Table, classes: int, name: str, against: str) -> tuple[list[Any], list[Any]]:
     x, y = (table.column(column, classes=classes, strategy=name, against=against) for column in (against, "seconds"))
     return x, y
 

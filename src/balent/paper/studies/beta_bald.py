@@ -25,7 +25,7 @@ WHERE = "App. A.9"
 def data(
     points: int = 100, draws: int = 100, repeats: int = 10, classes: tuple[int, ...] = CLASSES, seed: int = 0
 ) -> Table:
-    rows: list[tuple] = []
+    rows: list[tuple[Any, ...]] = []
     arrays: dict[str, np.ndarray] = {}
     for name in (DIRICHLET, *READINGS):
         for c in classes:

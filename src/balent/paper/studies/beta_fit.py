@@ -27,6 +27,7 @@ from balent.paper.studies.correlation import spearman
 from balent.paper.studies.formulas import density
 from balent.paper.studies.study import Study, Table, Verdict, verdict
 from balent.paper.studies.trained import on_some
+from balent.predictors.mc_dropout import SubNetworks
 
 EDGES = (0.01, 0.1, 0.5, 0.9, 0.99)
 ALL = "all"
@@ -38,7 +39,8 @@ KOLMOGOROV = 1.358  # √n times the distance that a true distribution exceeds i
 def data(labels: int = 50, points: int = 400, draws: int = 1000, seed: int = 0) -> Table:
     digits = datasets.digits()
     predictor, _ = on_some(lambda: mlp(digits), digits, labels, seed)
-    sampled: Any = predictor.sample(draws, seed=seed)
+    sampled = predictor.sample(draws, seed=seed)
+    assert isinstance(sampled, SubNetworks)  # only `analytic` gives another kind
     p = sampled.logits(digits.x_test[:points]).double().softmax(-1)
     m = Moments.of(p)
     point, label = ((m.mean >= EDGES[0]) & (m.mean <= EDGES[-1])).nonzero(as_tuple=True)
@@ -79,9 +81,9 @@ def transport(x: Tensor, expected: Tensor) -> Tensor:
     return (gap * x.diff(dim=1)).sum(1) / x.std(1)
 
 
-def _groups(mean: Tensor, distances: dict[str, Tensor], draws: int) -> list[tuple]:
+def _groups(mean: Tensor, distances: dict[str, Tensor], draws: int) -> list[tuple[Any, ...]]:
     """Medians by the mean of the marginal, and over all."""
-    rows: list[tuple] = []
+    rows: list[tuple[Any, ...]] = []
     for low, high in (*pairwise(EDGES), (EDGES[0], EDGES[-1])):
         name = ALL if high - low > 0.9 else f"{low:g} to {high:g}"
         inside = (mean >= low) & (mean <= high)
@@ -91,7 +93,7 @@ def _groups(mean: Tensor, distances: dict[str, Tensor], draws: int) -> list[tupl
     return rows
 
 
-def _consequences(p: Tensor, m: Moments) -> list[tuple]:
+def _consequences(p: Tensor, m: Moments) -> list[tuple[Any, ...]]:
     """What the Beta is for: BALD from marginals, and BalEnt, each against the same without it."""
     balances = measures.balent(m), balent_logit_normal(p, m)
     near = balances[0].abs() < 0.5

@@ -44,7 +44,7 @@ def data(
     points: int = 300, classes: tuple[int, ...] = CLASSES, larger: tuple[int, ...] = LARGER, seed: int = 0
 ) -> Table:
     generator = Generator().manual_seed(seed)
-    rows: list[tuple] = [(RANDOM, *_row(eta)) for c in classes for eta in dirichlets(points, c, generator)]
+    rows: list[tuple[Any, ...]] = [(RANDOM, *_row(eta)) for c in classes for eta in dirichlets(points, c, generator)]
     rows += [(EVEN, *_row(torch.ones(c, dtype=torch.float64))) for c in larger]  # η = 1: uniform on the simplex
     rows.append(("witness", *_row(torch.tensor(WITNESS, dtype=torch.float64))))
     return Table(COLUMNS, rows)

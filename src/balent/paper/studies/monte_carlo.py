@@ -45,7 +45,9 @@ def data(
     return Table(COLUMNS, rows)
 
 
-def _rows(predictor: MCDropout, pool: Tensor, exact: Moments, way: str, n: int, k: int, seeds: int) -> list[tuple]:
+def _rows(
+    predictor: MCDropout, pool: Tensor, exact: Moments, way: str, n: int, k: int, seeds: int
+) -> list[tuple[Any, ...]]:
     copies = pool.repeat(COPIES, *[1] * (pool.ndim - 1))
     found = [_moments(predictor, copies, n, seed, *WAYS[way]) for seed in range(seeds)]
     return [(way, n, name, *_judged(found, exact, f, k)) for name, f in JUDGED.items()]
@@ -105,7 +107,7 @@ def plot(table: Table) -> list[Any]:
     return [figure]
 
 
-def _line(table: Table, column: str, masks: str, measure: str) -> tuple[list, list]:
+def _line(table: Table, column: str, masks: str, measure: str) -> tuple[list[Any], list[Any]]:
     return table.column("draws", masks=masks, measure=measure), table.column(column, masks=masks, measure=measure)
 
 

@@ -26,7 +26,7 @@ from balent.paper.studies import drawing
 from balent.paper.studies.compared import JUDGED
 from balent.paper.studies.study import Study, Table, Verdict, verdict
 from balent.paper.studies.trained import on_some
-from balent.types import Measure
+from balent.types import Measure, Sampled
 
 EDGE = 3.0  # the lattice covers [-3, 3]²
 BLOCK = 4096
@@ -44,7 +44,7 @@ WHERE = "Sec. 4.2, Fig. 2"
 def data(side: int = 775, labels: int = 150, draws: int = 100, kinds: tuple[str, ...] = MASKS, seed: int = 0) -> Table:
     predictor, _ = on_some(BNN, datasets.moons(), labels, seed)
     points = lattice(side)
-    rows: list[tuple] = []
+    rows: list[tuple[Any, ...]] = []
     arrays: dict[str, np.ndarray] = {}
     for kind in kinds:
         m = scored(predictor.sample(draws, seed=seed, masks=kind), points)
@@ -60,7 +60,7 @@ def lattice(side: int) -> Tensor:
     return torch.cartesian_prod(axis, axis).flip(1).contiguous()
 
 
-def scored(sampled: Any, points: Tensor) -> Moments:
+def scored(sampled: Sampled, points: Tensor) -> Moments:
     return Moments.cat(sampled.moments(points[at], at) for at in torch.arange(len(points)).split(BLOCK))
 
 

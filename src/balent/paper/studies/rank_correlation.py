@@ -49,7 +49,7 @@ PAIRED = "spread by class"  # the reading whose numbers come closest to the pape
 def data(
     points: int = 100, draws: int = 100, repeats: int = 10, classes: tuple[int, ...] = CLASSES, seed: int = 0
 ) -> Table:
-    rows: list[tuple] = []
+    rows: list[tuple[Any, ...]] = []
     arrays: dict[str, np.ndarray] = {}
     for name, reading in READINGS.items():
         generator = Generator().manual_seed(seed)

@@ -24,9 +24,9 @@ from torch import Tensor
 from balent.maths.moments import Moments
 from balent.predictors.dropout.chain import Stage
 from balent.predictors.dropout.network import Network
-from balent.predictors.functions import as_tensor
+from balent.predictors.inputs import as_tensor, fitted
 from balent.predictors.last_layer import Features
-from balent.types import Indices, Traits
+from balent.types import Indices, Probabilities, Traits
 
 # Gauss-Hermite: five points and weights of a standard normal number.
 NODES = (
@@ -64,12 +64,12 @@ class Analytic:
     def traits(self) -> Traits:
         return Traits(block=self.block, plan=self.plan)
 
-    def __call__(self, batch: Any, positions: Indices | None = None) -> Any:
+    def __call__(self, batch: Any, positions: Indices | None = None) -> Probabilities:
         raise ValueError("the analytic posterior has moments but no draws; use a strategy that needs only a measure")
 
     @torch.inference_mode()
     def moments(self, batch: Any, positions: Indices | None = None) -> Moments:
-        found = self.network.last_layer(as_tensor(batch))
+        found = self.network.last_layer(fitted(self.network.like, batch))
         if found is None:
             raise ValueError(
                 f"analytic moments need dropout in the last layer alone, but this network runs {self.network.plan}; "

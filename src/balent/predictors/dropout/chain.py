@@ -137,9 +137,11 @@ class Chain:
         x = first.activated(hidden)
         some = max(1, SCRATCH // (len(x) * len(first.linear.weight)))
         parts = [masks.part(i, min(i + some, masks.n)) for i in range(0, masks.n, some)]
-        each = ((self._linear(x, part.keys(0, positions)), part) for part in parts)
-        z = [_masked(later, z, part, positions, before=1) for z, part in each]
-        return z[0] if len(z) == 1 else torch.cat(z)
+        found = []
+        for part in parts:
+            z = self._linear(x, part.keys(0, positions))
+            found.append(_masked(later, z, part, positions, before=1) if later else z.transpose(0, 1))
+        return found[0] if len(found) == 1 else torch.cat(found)
 
     @cached_property
     def _linear(self) -> layers.MaskedLinear:
@@ -167,7 +169,7 @@ class Chain:
 
 
 def _masked(stages: list[Stage], x: Tensor, masks: Masks, positions: Indices | None, before: int) -> Tensor:
-    """Linear stages of [points, draws, units], with masks multiplied into what they see: [draws, points, out]."""
+    """Linear stages of [points, draws, units], their inputs multiplied by masks: [draws, points, out]."""
     for layer, stage in enumerate(stages, before):
         scale = _kept(masks, layer, x.shape[-1], stage, positions).to(x.device, x.dtype).transpose(0, 1) * stage.gain
         x = F.linear((stage.activated(x) * scale).contiguous(), stage.linear.weight, stage.linear.bias)

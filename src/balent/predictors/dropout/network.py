@@ -9,8 +9,8 @@ dropout call comes that the plan does not know, the plan is changed and the batc
 import copy
 import warnings
 from collections.abc import Callable, Mapping
-from contextlib import redirect_stderr
-from dataclasses import dataclass, field
+from contextlib import nullcontext, redirect_stderr
+from dataclasses import dataclass, field, replace
 from io import StringIO
 from typing import Any
 
@@ -21,13 +21,14 @@ from balent.predictors.dropout.calls import UNSEEN, Calls, Survey, Unplanned, Un
 from balent.predictors.dropout.chain import Stage
 from balent.predictors.dropout.control import controlled
 from balent.predictors.dropout.masks import Masks
-from balent.predictors.dropout.ways import Alone, Fast, Plain, Replay, Split, Way, drops
-from balent.predictors.inputs import Batch, arrange, arranged, copied, fitting, logits_of, size, take
+from balent.predictors.dropout.ways import Fast, Plain, Replay, Split, Way, drops
+from balent.predictors.inputs import Batch, arrange, arranged, copied, example, logits_of, size, take
 from balent.predictors.last_layer import frozen
 from balent.types import Indices
 
 TRIAL = Masks(0, 2)
 EACH = Masks(0, 1, per_point=True)  # of a trial in which every point has a mask of its own
+UNPLANNED = "not planned yet: the first batch decides"
 SOME = 8  # points that are tried one by one
 DROPOUT = (nn.modules.dropout._DropoutNd, nn.MultiheadAttention)  # do nothing else in training mode
 Shapes = tuple[tuple[str, torch.dtype, tuple[int, ...]], ...]  # of one point, for each input
@@ -41,6 +42,7 @@ class Plan:
     leaves: bool
     words: str
     laid_out: Callable[[Any], Any]
+    images: bool  # inputs whose layout matters
     calls: Calls
 
 
@@ -67,34 +69,31 @@ class Network:
 
     def __init__(self, module: nn.Module, *, fast: bool = True, known: Known | None = None) -> None:
         self.module = frozen(module)
+        self.like = example(self.module)
         structure = (fast, *_structure(self.module))
         same = known is not None and known.structure == structure
         names = {name for name, _ in self.module.named_modules()}
         self.fast, self.known = fast, copy.deepcopy(known) if known and same else Known(structure, names)
         self._turn_on(self.known.on)
         self._forwards: dict[Shapes, Way] = {}
-        self._used: Plan | None = None
+        self.plan = UNPLANNED  # in words: what runs once for each draw, and why
 
     def to(self, device: str) -> "Network":
         """The same network on another device."""
         moved = copy.copy(self)
         moved.module, moved.known = copy.deepcopy(self.module).to(device), copy.deepcopy(self.known)
-        moved._forwards, moved._used = {}, None
+        moved.like, moved._forwards, moved.plan = example(moved.module), {}, UNPLANNED
         return moved
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_forwards": {}, "_used": None}  # graphs are made anew, wherever it is loaded
+        return {**self.__dict__, "_forwards": {}, "plan": UNPLANNED}  # graphs are made anew, wherever it is loaded
 
     def __call__(self, batch: Batch, masks: Masks, positions: Indices | None = None) -> Tensor:
-        """Logits [draws, batch, classes]."""
+        """Logits [draws, batch, classes] of a batch that is `fitted` to the network."""
         logits: Tensor = self._run(batch, lambda forward, x: forward(x, masks, positions))
-        _check_output(logits, size(batch))
+        if logits.ndim != 3 or logits.shape[1] != (len(batch) if isinstance(batch, Tensor) else size(batch)):
+            raise _wrong_output(logits, size(batch))
         return logits
-
-    @property
-    def plan(self) -> str:
-        """In words: what runs once for each draw, and why."""
-        return self._used.words if self._used else "not planned yet: the first batch decides"
 
     def last_layer(self, batch: Batch) -> tuple[Tensor, Stage] | None:
         """What the only dropout sees of a batch, and its stage: None where dropout is not in the last layer alone."""
@@ -111,21 +110,21 @@ class Network:
 
     def _run(self, batch: Batch, use: Callable[[Way, Any], Any]) -> Any:
         """use(forward, batch) under a plan that knows all that the batch reaches."""
-        x = fitting(self.module, batch)
         while True:
             try:
-                forward, plan = self._ready(x)
-                with guarded(self.module, self.known.unreached):
-                    return use(forward, plan.laid_out(x))
+                forward, plan = self._ready(batch)
+                with guarded(self.module, self.known.unreached) if self.known.unreached else nullcontext():
+                    return use(forward, plan.laid_out(batch) if plan.images else batch)
             except Unplanned as why:
-                self._reconsider(x, why)
+                self._reconsider(batch, why)
 
     def _ready(self, batch: Batch) -> tuple[Way, Plan]:
         """The plan for batches of this shape: the first of them decides."""
         shapes = _shapes(batch)
         if shapes not in self.known.plans:
             self.known.plans[shapes], self._forwards[shapes] = self._planned(batch)
-        self._used = plan = self.known.plans[shapes]
+        plan = self.known.plans[shapes]
+        self.plan = plan.words
         if shapes not in self._forwards:
             arrange(self.module, plan.laid_out)
             few = plan.laid_out(take(batch, slice(0, 2)))
@@ -191,16 +190,18 @@ class Network:
         if not self.known.on and not self._switch_on([batch], set()):
             raise ValueError(_no_dropout(self.module, some))
         calls = self._calls(some, zeros)
-        plain = (Alone if self.known.alone else Plain).of(self.module, calls, few)
+        plain = Plain(self.module, calls)
         laid_out = arranged(self.module, lambda x: plain(x, TRIAL, None), few)
         few, some = laid_out(few), laid_out(some)
         expected = plain(few, TRIAL, None)
-        _check_output(expected, size(few))
+        if expected.ndim != 3 or expected.shape[1] != size(few):
+            raise _wrong_output(expected, size(few))
         if _differ(plain(few, TRIAL, None), expected):
             raise ValueError("the model is random for another reason than dropout: equal masks give unequal outputs")
-        self._check_alone(plain, calls, some)
+        self._check_alone(plain, some)
         way, leaves, reason = self._fastest(calls, few, expected)
-        return Plan(type(way), leaves, way.words.format(reason=reason), laid_out, calls), way
+        words, images = way.words.format(reason=reason), isinstance(batch, Tensor) and batch.ndim == 4
+        return Plan(type(way), leaves, words, laid_out, images, calls), way
 
     def _zeros(self, batch: Batch) -> Batch:
         """A point of zeros: what it reaches does not depend on the data. The first point instead, if zeros fail."""
@@ -226,21 +227,21 @@ class Network:
         _check_other_randomness(once.random)
         return calls.learn(once.calls, two.calls, size(batch))
 
-    def _check_alone(self, plain: Way, calls: Calls, some: Batch) -> None:
-        """Each of some points must have the same output when it is alone."""
-        alone = Alone.of(self.module, calls, some)
-        if isinstance(plain, Alone):
+    def _check_alone(self, plain: Plain, some: Batch) -> None:
+        """Each point must have the same output alone as in the batch."""
+        alone = Plain(self.module, replace(plain.calls, alone=True))
+        if plain.calls.alone:
             self._check_neighbours(some)
         elif _differ(*(way(some, EACH, torch.arange(size(some))) for way in (plain, alone))):
             raise Unplanned("in a batch, rows of one point would take the masks of another")
 
     def _check_neighbours(self, batch: Batch) -> None:
-        """The same without dropping anything: then the masks are not the reason."""
+        """The same with nothing dropped: masks cannot be the reason for a difference then."""
         alone = [self._undropped(take(batch, slice(i, i + 1))) for i in range(size(batch))]
         if _differ(self._undropped(batch), torch.cat(alone)):
             raise ValueError(
-                "the model's output at a point changes with the points beside it, so a draw is no function; look for "
-                "statistics of the batch, or for branches that depend on all points of it"
+                "the model's output for a point depends on the other points of its batch, so it is not a function of "
+                "the point; look for batch statistics, or for branches that depend on all points of a batch"
             )
 
     def _undropped(self, batch: Batch) -> Tensor:
@@ -251,9 +252,9 @@ class Network:
     def _fastest(self, calls: Calls, few: Batch, expected: Tensor) -> tuple[Way, bool, str]:
         """The first of the ways that gives what is expected, and why those before did not."""
         if self.known.alone:
-            return Alone.of(self.module, calls, few), True, self.known.alone
+            return Plain(self.module, calls), True, self.known.alone
         if not self.fast:
-            return Plain.of(self.module, calls, few), True, "as asked"
+            return Plain(self.module, calls), True, "as asked"
         reason = ""
         for way, leaves in ((Fast, True), (Fast, False), (Split, True), (Split, False), (Replay, True)):
             try:
@@ -266,7 +267,7 @@ class Network:
             if not _differ(found, expected):
                 return forward, leaves, reason
             reason = "its graph gives other numbers than the network"
-        return Plain.of(self.module, calls, few), True, reason
+        return Plain(self.module, calls), True, reason
 
 
 def _shapes(batch: Batch) -> Shapes:
@@ -345,7 +346,6 @@ def _first_line(error: Exception) -> str:
     return (str(error) or type(error).__name__).splitlines()[0][:120]
 
 
-def _check_output(logits: Tensor, points: int) -> None:
-    if logits.ndim != 3 or logits.shape[1] != points:
-        shape = tuple(logits.shape[1:])
-        raise ValueError(f"the model must give [batch, classes] for {points} points, but gave shape {shape}")
+def _wrong_output(logits: Tensor, points: int) -> ValueError:
+    shape = tuple(logits.shape[1:])
+    return ValueError(f"the model must give [batch, classes] for {points} points, but gave shape {shape}")

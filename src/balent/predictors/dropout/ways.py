@@ -29,47 +29,41 @@ FEW = 32  # images
 
 @dataclass
 class Plain:
-    """The whole network, once for each draw."""
+    """The whole network, once for each draw; once for each point and draw where points must come alone.
+
+    Points come alone (`calls.alone`) to a network that does not treat all points of a batch alike.
+    """
 
     module: nn.Module
     calls: Calls
-    words: ClassVar[str] = "plainly: the whole network runs once for each draw ({reason})"
 
     @classmethod
     def of(cls, module: nn.Module, calls: Calls, batch: Batch, leaves: bool = True) -> "Plain":
         return cls(module, calls)
 
-    def __call__(self, batch: Batch, masks: Masks, positions: Indices | None) -> Tensor:
-        with running(self.module) as stack:
-            return self.drawn(stack, batch, masks, positions)
+    @property
+    def words(self) -> str:
+        if self.calls.alone:
+            return "one point at a time: the whole network runs once for each point and draw ({reason})"
+        return "plainly: the whole network runs once for each draw ({reason})"
 
-    def drawn(self, stack: Running, batch: Batch, masks: Masks, positions: Indices | None) -> Tensor:
-        """While the stack follows the module."""
+    def __call__(self, batch: Batch, masks: Masks, positions: Indices | None) -> Tensor:
+        whole, one = [slice(None)], [slice(i, i + 1) for i in range(size(batch))]
+        with running(self.module) as stack:
+            parts = [
+                self._drawn(stack, take(batch, rows), masks, None if positions is None else positions[rows])
+                for rows in (one if self.calls.alone else whole)
+            ]
+        return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
+
+    def _drawn(self, stack: Running, batch: Batch, masks: Masks, positions: Indices | None) -> Tensor:
+        """All draws of some points, while the stack follows the module."""
 
         def forward() -> Any:
             return logits_of(self.module, copied(batch))  # which a network may change in place
 
         each = Masked(masks, self.calls, lambda: stack[-1], size(batch), positions)
         return _stacked([_drawn(forward, draw) for draw in _draws(each)])
-
-
-@dataclass
-class Alone:
-    """The whole network, once for each point and draw: for networks that do not treat all points of a batch alike."""
-
-    plain: Plain
-    words: ClassVar[str] = "one point at a time: the whole network runs once for each point and draw ({reason})"
-
-    @classmethod
-    def of(cls, module: nn.Module, calls: Calls, batch: Batch, leaves: bool = True) -> "Alone":
-        return cls(Plain(module, replace(calls, alone=True)))
-
-    def __call__(self, batch: Batch, masks: Masks, positions: Indices | None) -> Tensor:
-        points = [slice(i, i + 1) for i in range(size(batch))]
-        at = (None if positions is None else positions[point] for point in points)
-        with running(self.plain.module) as stack:
-            each = [self.plain.drawn(stack, take(batch, i), masks, to) for i, to in zip(points, at, strict=True)]
-        return torch.cat(each, 1)
 
 
 def _draws(masked: Masked) -> Iterator[Masked]:
@@ -252,6 +246,7 @@ class Fast:
     prefix: fx.GraphModule
     chain: Chain
     calls: Calls
+    few: bool  # points at a time: the chain begins with a convolution
 
     @classmethod
     def of(cls, module: nn.Module, calls: Calls, batch: Batch, leaves: bool = True) -> "Fast":
@@ -259,7 +254,7 @@ class Fast:
         chain = Chain.of(split.suffix)
         if chain is None or not calls.in_order:
             raise ValueError("what follows the first dropout is not a chain of dropout and linear layers")
-        return cls(split.prefix, chain, calls)
+        return cls(split.prefix, chain, calls, chain.convolves)
 
     @property
     def words(self) -> str:
@@ -267,7 +262,7 @@ class Fast:
 
     def __call__(self, batch: Batch, masks: Masks, positions: Indices | None) -> Tensor:
         """Images a few at a time: what the layers make of them stays in the cache."""
-        if not self.chain.convolves or size(batch) <= FEW:
+        if not self.few or size(batch) <= FEW:
             return self.chain(self.hidden(batch), masks, positions)
         parts = [slice(i, i + FEW) for i in range(0, size(batch), FEW)]
         at = (None if positions is None else positions[part] for part in parts)
@@ -280,9 +275,9 @@ class Fast:
 
 
 def _values(prefix: fx.GraphModule, batch: Batch, calls: Calls) -> tuple[Any, ...]:
-    batch = copied(batch)  # which a network may change in place
+    batch = batch.clone() if isinstance(batch, Tensor) else copied(batch)  # which a network may change in place
     with controlled(calls.passed):
         return prefix(**batch) if isinstance(batch, Mapping) else prefix(batch)
 
 
-Way = Fast | Split | Replay | Plain | Alone
+Way = Fast | Split | Replay | Plain
