@@ -9,7 +9,7 @@ points. Lines go to a file as they come, and what the file has is not run again.
     python benchmarks/bench_gain.py --out results/gain.jsonl --heads          accuracy, NLL, calibration, seconds
 
 A set is a name that `balent run --data` knows; `tail-NAME` leaves less of each class, down to a fiftieth of the first;
-`3xNAME` is the set three times over. Pools are 20,000 points at most, tests 5,000, chosen by a hash. Long: give each
+`3xNAME` is the set three times over. Pools are 10,000 points at most, tests 4,000, chosen by a hash. Long: give each
 process its own --sets, or --seeds, and one thread (OMP_NUM_THREADS=1).
 """
 
@@ -19,6 +19,7 @@ import math
 import re
 import time
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -33,10 +34,10 @@ from balent.simulation.evaluation import evaluation, predictions
 
 PER_CLASS = (1, 2, 3, 5, 10, 20, 30, 50)
 MANY, STOP = 100, 10  # classes from which on so many labels per class are the end
-POOL, TEST, CLASSES = 20_000, 5_000, 100
+POOL, TEST, CLASSES = 10_000, 4_000, 100
 TAIL = 50
 DRAWS = 100
-STRATEGIES = "auto,random,badge,power_bald,margin,balentacq"
+STRATEGIES = "auto,random,badge,power_bald,margin,balentacq,herding"
 HEADS = ("logistic", "mc_dropout")
 
 
@@ -114,19 +115,18 @@ def runs(args: argparse.Namespace) -> None:
     keys = ("set", "head", "strategy", "seed")
     done = {tuple(line[key] for key in keys) for line in lines(args.out) if line["last"]}
     args.out.parent.mkdir(parents=True, exist_ok=True)
-    for name in args.sets.split(","):
+    names = args.sets.split(",")
+    kinds = args.predictors.split(","), re.findall(r"[^,(]+(?:\([^)]*\))?", args.strategies)
+    for seed, name in product(range(args.first, args.first + args.seeds), names):
         d = data(name, args.data)
-        for seed in range(args.first, args.first + args.seeds):
-            for predictor in args.predictors.split(","):
-                for strategy in re.findall(r"[^,(]+(?:\([^)]*\))?", args.strategies):
-                    about = dict(zip(keys, (name, predictor, strategy, seed), strict=True))
-                    if tuple(about.values()) in done:
-                        continue
-                    rows = list(curve(d, predictor, strategy, seed))
-                    with args.out.open("a") as file:
-                        for i, row in enumerate(rows):
-                            file.write(json.dumps(about | row | {"last": i + 1 == len(rows)}) + "\n")
-                    print(about, [round(100 * row["accuracy"], 1) for row in rows], flush=True)
+        for predictor, strategy in product(*kinds):
+            about = dict(zip(keys, (name, predictor, strategy, seed), strict=True))
+            if tuple(about.values()) not in done:
+                rows = list(curve(d, predictor, strategy, seed))
+                rows = [about | row | {"last": i + 1 == len(rows)} for i, row in enumerate(rows)]
+                with args.out.open("a") as file:
+                    file.write("".join(json.dumps(row) + "\n" for row in rows))
+                print(about, [round(100 * row["accuracy"], 1) for row in rows], flush=True)
 
 
 # ── what the lines show ──────────────────────────────────────────────────────────────────────────

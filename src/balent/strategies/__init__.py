@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from balent import adapt, by_name, checks
-from balent.maths.measures import MEASURES, bald
+from balent.maths.measures import MEASURES, bald, margin
 from balent.maths.named import measure
 from balent.strategies.badge import Badge
 from balent.strategies.batch_bald import BatchBALD
@@ -52,7 +52,7 @@ STRATEGIES: dict[str, Strategy] = {
     "core_mse": CoreMSE(),
     "core_log": CoreLog(),
     "herding": Herding(),
-    "auto": Herding(),
+    "auto": Herding(margin),
 }
 PREFIXES = {"power": Power, "jitter": Jitter, "diverse": Diverse, "herding": Herding}
 

@@ -3,7 +3,7 @@
 from balent import adapt
 from balent.types import Sampled, Strategy
 
-AUTO, RECOMMENDED, BY_SCORES = "auto", "herding", "balentacq"
+AUTO, RECOMMENDED, BY_SCORES = "auto", "herding:margin", "balentacq"
 
 
 def resolved(strategy: str | Strategy, sampled: Sampled | None = None, scores: str = "") -> str | Strategy:
