@@ -122,8 +122,8 @@ def started(*words):
 
 @pytest.mark.parametrize("kill", [signal.SIGINT, signal.SIGKILL])
 def test_stopped_by_ctrl_c_or_killed_it_goes_on_with_resume(tmp_path, kill):
-    # Long enough that no run ends before the signal arrives, on a busy machine too.
-    words = ("run", "moons", "--strategies", "bald,random", "--seeds", 1, *SMALL, "--set", "epochs=300")
+    # One run after the other: the second is yet to come when the signal arrives, on a busy machine too.
+    words = ("run", "moons", "--strategies", "bald,random", "--seeds", 1, *SMALL, "--set", "epochs=300", "--jobs", 1)
     with started(*words, "--out", tmp_path / "runs") as process:
         while not list(tmp_path.rglob("records.jsonl")):
             time.sleep(0.02)
