@@ -169,7 +169,9 @@ def test_a_data_set_is_what_a_function_returns(mine, tmp_path):
     for name, array in by_name.found("mine.py:arrays")().items():
         np.save(tmp_path / f"{name}.npy", array)
     assert len(load("mine.py:beside", tmp_path).y_test) == 4
-    with pytest.raises(ValueError, match=r"mine\.py:beside is read from a folder with data: name it"):
+    with pytest.raises(
+        ValueError, match=r"mine\.py:beside is read from the folder with your data sets; name that folder"
+    ):
         load("mine.py:beside")
 
 

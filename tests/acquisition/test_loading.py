@@ -101,7 +101,7 @@ def test_pools_are_arrays_of_files_or_made(models, tmp_path):
     assert np.array_equal(loading.pool(str(tmp_path / "x.npy"), None), x)
     assert len(loading.pool(str(tmp_path / "two.npz"), "b")) == 2
     assert isinstance(loading.pool(f"{models}:classifier", None), nn.Module)
-    with pytest.raises(ValueError, match="holds a, b; say which with --key"):
+    with pytest.raises(ValueError, match=r"holds 2 arrays \(a, b\); choose one with --key"):
         loading.pool(str(tmp_path / "two.npz"), None)
     (tmp_path / "text.npy").write_text("no array")
     with pytest.raises(ValueError, match=r"is not a readable \.npy file"):

@@ -152,7 +152,10 @@ def test_the_seed_is_that_of_the_random_measure(run):
 def test_one_draw_has_scores_but_no_stability_and_no_error(run):
     np.save("one.npy", P[:, :1])
     assert "halves" not in run("score", "one.npy", "-m", "entropy", "--top", 2).stdout
-    assert "draw more functions" in run("score", "one.npy", "-m", "entropy", "--error", code=2).stderr
+    assert (
+        "needs at least 2 draws, but the number of draws is 1"
+        in run("score", "one.npy", "-m", "entropy", "--error", code=2).stderr
+    )
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])

@@ -25,6 +25,7 @@ from balent.types import Indices, Scores
 
 TOGETHER = 128  # clocks at a time: compared with the centres, and with each other, by one product
 CLOCKS = 1 << 20  # of the purposes of noise: those from here on
+AHEAD = 4  # rings of a clock whose random numbers are made together
 NARROW = 8  # columns: a product with fewer is no faster, since it waits for memory
 Positions = Int[Tensor, " pool"]  # of all points, where `Indices` are those of the chosen ones
 
@@ -85,6 +86,14 @@ class Seeding:
         if self._is_dear():
             self._refresh()
 
+    def noise(self, at: Tensor) -> list[list[tuple[float, float]]]:
+        """Of the next rings of these clocks, the next one last: what decides if it counts, and the time to the next."""
+        rings = self.rings[at, None] + torch.arange(AHEAD).flip(0)
+        here, purposes = self.positions[at].repeat_interleave(AHEAD), CLOCKS + 2 * rings.flatten()
+        chances = noise.uniform(self.seed, here, purposes + 1).view(-1, AHEAD)
+        waits = noise.exponential(self.seed, here, purposes + 2).view(-1, AHEAD)
+        return [list(zip(*both, strict=True)) for both in zip(chances.tolist(), waits.tolist(), strict=True)]
+
     def _distances(self, centres: Tensor) -> Tensor:
         return self.weights * self.points.nearest(self.points[centres])
 
@@ -110,13 +119,13 @@ class Ringing:
         rows, weights = seeding.points[at], seeding.weights[at]
         self.distances = np.minimum(seeding.bounds[at].numpy(), _recent(seeding, rows, weights))
         self.apart = (weights[:, None] * squared(rows, rows)).double().numpy()
+        self.bounds, self.noise = seeding.bounds[at].tolist(), seeding.noise(at)
 
     def ring(self, i: int) -> float | None:
         """The point becomes a centre, or its clock is set again: to this time."""
         s, row = self.seeding, self.at[i]
-        ring = int(s.rings[row])
-        here = s.positions[row : row + 1]
-        if float(noise.uniform(s.seed, here, CLOCKS + 2 * ring + 1)) * float(s.bounds[row]) < self.distances[i]:
+        chance, wait = self.noise[i].pop()
+        if chance * self.bounds[i] < self.distances[i]:
             s.chosen.append(row)
             s.scores.append(float(self.distances[i]))
             s.times[row] = torch.inf
@@ -124,7 +133,8 @@ class Ringing:
             return None
         s.rejected += 1
         s.rings[row] += 1
-        s.times[row] += float(noise.exponential(s.seed, here, CLOCKS + 2 * ring + 2)) / float(s.bounds[row])
+        s.times[row] += wait / self.bounds[i]
+        self.noise[i] = self.noise[i] or s.noise(torch.tensor([row]))[0]
         return float(s.times[row])
 
 

@@ -16,13 +16,13 @@ Noise = Float[Tensor, " pool"]
 # Purposes: 0 the random measure and `Uniform`, 1 Gumbel noise of `Power`, 0.. the groups of `Jitter`, 2^20.. k-means++.
 
 
-def uniform(seed: int, positions: Indices, purpose: int = 0) -> Noise:
+def uniform(seed: int, positions: Indices, purpose: int | Tensor = 0) -> Noise:
     """Uniform on (0, 1), for each position. Different purposes give different numbers."""
     signed = (seed + (1 << 63)) % (1 << 64) - (1 << 63)  # a generator tells its seed -5 as 2⁶⁴ - 5
     return unit(mixed(mixed(signed, purpose), positions))
 
 
-def exponential(seed: int, positions: Indices, purpose: int = 0) -> Noise:
+def exponential(seed: int, positions: Indices, purpose: int | Tensor = 0) -> Noise:
     """Exponential(1), for each position."""
     return -uniform(seed, positions, purpose).log()
 
