@@ -24,8 +24,12 @@ def variational():
 
 
 # How to make each one small: its model (the caller's, to be left alone), and the settings that matter.
-MODELS = {"variational_dropout": variational, "gaussian_process": lambda: CLASSES}
-SETTINGS = {"gaussian_process": {"iterations": 5, "features": 64}, "ensemble": {"members": 8, "epochs": 3}}
+MODELS = {"variational_dropout": variational, "gaussian_process": lambda: CLASSES, "logistic": lambda: CLASSES}
+SETTINGS = {
+    "gaussian_process": {"iterations": 5, "features": 64},
+    "ensemble": {"members": 8, "epochs": 3},
+    "logistic": {},
+}
 PER_POINT = ["mc_dropout"]  # whose randomness can belong to points
 
 
@@ -147,10 +151,10 @@ def test_the_seed_decides_the_functions(predictors, name):
 
 @every
 def test_the_generator_decides_what_is_learned(name):
-    """A Gaussian process learns nothing by chance."""
+    """A Gaussian process and logistic regression learn nothing by chance."""
     first, again, other = (fitted(name, seed).sample(N, seed=0)(*pool()) for seed in (1, 1, 2))
     assert torch.equal(first, again)
-    assert torch.equal(first, other) is (name == "gaussian_process")
+    assert torch.equal(first, other) is (name in ("gaussian_process", "logistic"))
 
 
 @every
@@ -220,7 +224,7 @@ def test_a_cold_start_forgets(name):
 # ── going on in another process ──────────────────────────────────────────────────────────────────
 
 
-WARM = [name for name in PREDICTORS if name != "gaussian_process"]  # which starts every fit anew
+WARM = [name for name in PREDICTORS if name not in ("gaussian_process", "logistic")]  # which starts every fit anew
 
 
 def picked(name, directory, rounds, **settings):

@@ -14,11 +14,12 @@ from typing import Any
 
 from torch import nn
 
-from balent import checks
+from balent import adapt, checks
 from balent.data import sources as datasets
 from balent.data.sources import Data
 from balent.paper.networks import BNN, CNNBNN, VariationalDropoutClassifier, backbone_with_head, bayesian_head
 from balent.simulation.experiment import Experiment, changed
+from balent.strategies import strategy as named
 
 HERE = "balent.paper.experiments"
 
@@ -61,7 +62,7 @@ def variational(data: Data) -> nn.Module:
 
 
 def classes(data: Data) -> int:
-    """A Gaussian process needs to know no more."""
+    """All that a Gaussian process or logistic regression needs to know."""
     return data.classes
 
 
@@ -72,6 +73,8 @@ def with_backbone(data: Data, backbone: str) -> nn.Module:
 
 # ── scenarios ────────────────────────────────────────────────────────────────────────────────────
 
+STARTER = ("auto", "balentacq", "bald", "entropy", "power_bald", "random")
+OWN = ("auto", "balentacq", "badge", "margin", "random")
 STANDALONE = ("balentacq", "bald", "entropy", "mean_sd", "power_bald", "random")
 MAIN = ("balentacq", "badge", "bald", "entropy", "mean_sd", "power_bald", "random")
 SMALL = (*MAIN[:-1], "variation_ratio", "batch_bald", "core_set", "random")
@@ -111,7 +114,7 @@ DIGITS = Experiment("digits", "digits", f"{HERE}:mlp", masks="per-point", epochs
 # The paper shows its toy example as pictures, without a protocol: few labels at a time, so that one can watch.
 MOONS = Experiment("moons", "moons", f"{HERE}:toy", masks="per-point", epochs=150, start=6, per_round=6, total=60)
 # One's own features: balent run features --data FILE.npz
-FEATURES = Experiment("features", "", f"{HERE}:mlp", epochs=100, start=20, per_round=20, total=400)
+FEATURES = Experiment("features", "", f"{HERE}:classes", "logistic", start=20, per_round=20, total=400)
 
 MNIST = _paper(
     "mnist", "mnist", "cnn", learning_rate=0.01, start=20, per_round=1, total=300, evaluate_every=10
@@ -156,9 +159,9 @@ IMAGES: dict[str, Any] = {"draws": 20, "evaluation_draws": 50}
 BATCHES: dict[str, Any] = {"start": 25, "per_round": 25, "evaluate_every": 1}
 
 SCENARIOS = (
-    Scenario(DIGITS),
+    Scenario(DIGITS, STARTER),
     Scenario(MOONS),
-    Scenario(FEATURES),
+    Scenario(FEATURES, OWN),
     Scenario(MNIST, MAIN, BATCHES | IMAGES),
     Scenario(CIFAR100, MAIN, FEW),
     Scenario(X3CIFAR100, MAIN, FEW),
@@ -273,6 +276,8 @@ def chosen(
     for pool in pools:
         datasets.known(pool)
     names = dict.fromkeys(word.strip() for word in strategies or scenario.strategies)
+    if any(begins_by_itself(word) for word in names) and not any(word.startswith("start_set=") for word in settings):
+        spec = replace(spec, start_set="auto")
     several = len(pools) > 1
     return [
         replace(spec, data=pool, name=f"{spec.name}-{pool}" if several else spec.name, strategy=strategy, seed=seed)
@@ -280,6 +285,11 @@ def chosen(
         for seed in range(seeds)
         for strategy in names
     ]
+
+
+def begins_by_itself(strategy: str) -> bool:
+    """Whether a strategy needs no labels to begin, as auto does. Beside it, others start from random points."""
+    return not adapt.needs(named(strategy)).model
 
 
 def is_folder_of_sets(spec: Experiment, data: str) -> bool:

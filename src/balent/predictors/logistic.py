@@ -125,7 +125,9 @@ class Logistic:
 
     def anchor(self, rows: Any) -> None:
         """Look for neighbours among these rows from now on: `ANCHORS` of them at most, the first ones."""
-        self.neighbours = Neighbours(unit(vectors(rows)[:ANCHORS]))
+        found = vectors(rows)[:ANCHORS]
+        check_finite(found)
+        self.neighbours = Neighbours(unit(found))
         self.views = []
 
     @torch.inference_mode()
@@ -134,7 +136,9 @@ class Logistic:
         x, y = as_pairs(labelled)
         check_sizes(x, y)
         check_labels(y, self.classes)
-        rows = unit(vectors(x))
+        rows = vectors(x)
+        check_finite(rows)
+        rows = unit(rows)
         seen = [rows] if self.neighbours is None else [rows, self.neighbours(rows)]
         self.views = [Fitted(Regression.of(view, y, self.classes, self.precision)) for view in seen]
 
@@ -212,11 +216,14 @@ def vectors(x: Any) -> Features:
     rows = as_tensor(x)
     if not isinstance(rows, Tensor):
         raise TypeError(f"Logistic takes vectors, one row of numbers per point, but got {type(x).__name__}")
-    rows = rows.flatten(1).float() if rows.ndim > 1 else rows.float()[:, None]
+    return rows.flatten(1).float() if rows.ndim > 1 else rows.float()[:, None]
+
+
+def check_finite(rows: Features) -> None:
+    """Labelled rows and anchors are numbers; of other points, those that are none are named where they are scored."""
     if not rows.isfinite().all():
         at = int((~rows.isfinite()).any(1).nonzero()[0])
-        raise ValueError(f"features must be finite numbers, but row {at} has NaN or infinity")
-    return rows
+        raise ValueError(f"features must be finite numbers, but row {at} is not; look for NaN in the inputs")
 
 
 def unit_rows(batch: Any) -> Features:

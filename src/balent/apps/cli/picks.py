@@ -17,7 +17,7 @@ def acquire(
     model: Annotated[str, typer.Argument(help="MODULE:FACTORY (or FILE.py:FACTORY) of a torch module or predictor.")],
     pool: Annotated[str, typer.Argument(help="An .npy or .npz, or MODULE:FACTORY of a Dataset or DataLoader.")],
     k: Annotated[int, typer.Option("-k", help="How many points to pick.")],
-    strategy: Annotated[str, typer.Option("--strategy", "-s", help="See balent list; or FILE.py:NAME.")] = "balentacq",
+    strategy: Annotated[str, typer.Option("--strategy", "-s", help="See balent list; or FILE.py:NAME.")] = "auto",
     draws: Annotated[
         str, typer.Option(help="A number, auto (more where undecided) or analytic (none at all).")
     ] = "100",
