@@ -15,7 +15,18 @@ import balent
 ROOT = Path(balent.__file__).parent
 # From the inside out. A module of a ring imports its own ring and those before it. A new file must be put into one.
 RINGS = {
-    "mathematics": {"types", "names", "by_name", "checks", "adapt", "maths", "kernels", "geometry", "strategies"},
+    "mathematics": {
+        "types",
+        "names",
+        "by_name",
+        "checks",
+        "adapt",
+        "batches",
+        "maths",
+        "kernels",
+        "geometry",
+        "strategies",
+    },
     "learning": {"predictors", "data", "acquisition", "loop"},
     "applications": {"project", "simulation", "vision", "text", "report", "paper", "apps"},
 }

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from balent.maths.moments import Moments
 from balent.types import (
+    Array,
     Batch,
     Features,
     HasFeatures,
@@ -113,13 +114,13 @@ def has_features(sampled: Sampled) -> bool:
 def vectors(sampled: Sampled, batch: Batch, positions: Indices | None = None) -> Features:
     """Points as vectors: the inputs where they are some, else the model's features, else all numbers of an input."""
     kind = kind_of_vectors(sampled, batch)
-    return features(sampled, batch) if kind == MODELS else torch.as_tensor(batch).flatten(1).to("cpu", torch.float32)
+    return features(sampled, batch) if kind == MODELS else _numbers(batch).flatten(1).to("cpu", torch.float32)
 
 
 def kind_of_vectors(sampled: Sampled, batch: Batch) -> str:
     """Which of them, in words."""
-    array = batch if isinstance(batch, Tensor) else torch.as_tensor(batch) if isinstance(batch, np.ndarray) else None
-    if array is not None and array.ndim == 2 and array.is_floating_point():
+    array = batch if isinstance(batch, Tensor | np.ndarray) else None
+    if array is not None and array.ndim == 2 and _is_floating(array):
         return INPUTS
     if has_features(sampled):
         return MODELS
@@ -129,6 +130,15 @@ def kind_of_vectors(sampled: Sampled, batch: Batch) -> str:
             "pass an array [points, numbers], or give the model a method features(batch)"
         )
     return FLATTENED
+
+
+def _is_floating(array: Array) -> bool:
+    return array.is_floating_point() if isinstance(array, Tensor) else array.dtype.kind == "f"
+
+
+def _numbers(array: Array) -> Tensor:
+    """As a tensor, whatever the byte order and layout of the array."""
+    return array if isinstance(array, Tensor) else torch.from_numpy(np.array(array, np.float32))
 
 
 def kinds_of_vectors(sampled: Sampled, batch: Batch, positions: Indices) -> Tensor:

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 from helpers.examples import probabilities
-from helpers.in_parts import InParts
 from helpers.items import Items
 from helpers.small import head, inputs, seeded
 from torch import nn
@@ -99,8 +98,8 @@ def test_a_pool_of_dicts_as_of_hugging_face():
 
     named = MCDropout(seeded(ByName)).sample(20, seed=0)
     plain = MCDropout(seeded(ByName).inner).sample(20, seed=0)
-    picks = balent.acquire(named, Rows(lambda x: {"x": x.numpy(), "label": 1}), 9)
-    assert picks.indices.tolist() == balent.acquire(plain, X, 9).indices.tolist()
+    picks = balent.acquire(named, Rows(lambda x: {"x": x.numpy(), "label": 1}), 9, "balentacq")
+    assert picks.indices.tolist() == balent.acquire(plain, X, 9, "balentacq").indices.tolist()
 
 
 def test_draws_from_elsewhere_are_picked_by_position():
@@ -165,15 +164,25 @@ def test_a_batch_fits_the_budget(sampled, memory):
 @pytest.mark.parametrize("error", [torch.OutOfMemoryError, MemoryError, RuntimeError])
 @pytest.mark.parametrize("most", [1, 40, 150])
 def test_a_batch_that_does_not_fit_is_halved(sampled, error, most):
-    expected = balent.acquire(sampled, X, 12)
+    expected = balent.acquire(sampled, X, 12, "balentacq")
     watching = Watching(sampled, most, error)
     counted = []
     few = Watching(sampled)  # the first two points are tried before any memory is short
     few.moments = lambda batch, at: sampled.moments(batch, at) if len(at) == 2 else watching.moments(batch, at)
-    picks = balent.acquire(few, X, 12, progress=lambda done, total: counted.append(done))
+    picks = balent.acquire(few, X, 12, "balentacq", progress=lambda done, total: counted.append(done))
     assert picks.indices.tolist() == expected.indices.tolist()
     assert max(watching.sizes) <= max(most, 2)
     assert counted[-1] == POINTS
+
+
+@pytest.mark.parametrize("most", [1, 40])
+def test_points_that_are_read_are_halved_as_well(sampled, most):
+    expected = balent.acquire(sampled, X, 12, "herding")
+    watching = Watching(sampled, most, MemoryError)
+    few = Watching(sampled)
+    few.moments = lambda batch, at: sampled.moments(batch, at) if len(at) == 2 else watching.moments(batch, at)
+    assert balent.acquire(few, X, 12, "herding").indices.tolist() == expected.indices.tolist()
+    assert max(watching.sizes) <= max(most, 2)
 
 
 def test_a_batch_of_dicts_is_halved_too():
@@ -211,7 +220,7 @@ def test_one_point_that_does_not_fit_is_an_error_and_so_is_any_other():
 
 
 @pytest.mark.parametrize(
-    "settings", [{}, {"draws": "auto"}, {"with_error": True}, {"strategy": "jitter:bald"}], ids=str
+    "settings", [{"strategy": "bald"}, {"draws": "auto"}, {"with_error": True}, {"strategy": "jitter:bald"}], ids=str
 )
 def test_progress_counts_every_point_once(sampled, settings):
     seen = []
@@ -512,24 +521,33 @@ def test_one_draw_has_no_error():
         balent.acquire(MCDropout(seeded(head)).sample(1), X, 3, "entropy", with_error=True)
 
 
-def test_auto_needs_functions_that_come_in_parts():
+def test_auto_needs_functions_that_come_in_parts(sampled):
+    class Whole:
+        traits = Traits(n=40)
+
+        def __call__(self, batch, positions=None):
+            return sampled(batch, positions)
+
+        def moments(self, batch, positions=None):
+            return sampled.moments(batch, positions)
+
+    with pytest.raises(ValueError, match=r"balentacq takes draws in parts, but Whole has no method part"):
+        balent.acquire(Whole(), X, 3, "balentacq", draws="auto")
     p = probabilities(50, 40, 3)
-    with pytest.raises(ValueError, match=r"balentacq takes draws in parts, but Draws has no method part"):
-        balent.acquire(Draws(p), np.arange(50), 3, draws="auto")
-    assert len(balent.acquire(InParts(p), np.arange(50), 3, draws="auto").indices) == 3
+    assert len(balent.acquire(Draws(p), np.arange(50), 3, draws="auto").indices) == 3
 
 
 def test_points_of_different_shapes_are_named():
     pool = [X[i] if i != 40 else torch.zeros(9) for i in range(60)]
     with pytest.raises(ValueError, match=r"point 0 has \(6,\) and point 40 has \(9,\); resize or pad"):
-        balent.acquire(MCDropout(seeded(head)).sample(3), pool, 3)
+        balent.acquire(MCDropout(seeded(head)).sample(3), pool, 3, "balentacq")
 
 
 def test_a_point_that_gives_nan_is_named_by_its_position_in_the_pool(sampled):
     pool = X.clone()
     pool[217] = torch.nan
     with pytest.raises(ValueError, match=r"is NaN; .*at point 217, draw 0"):
-        balent.acquire(sampled, pool, 3, memory=20_000)
+        balent.acquire(sampled, pool, 3, "balentacq", memory=20_000)
 
 
 def test_items_are_read_once():

@@ -79,8 +79,9 @@ def test_masks_per_point_belong_to_positions_in_the_whole_pool():
 @pytest.mark.parametrize(
     ("settings", "per_point"),
     [
-        ({}, True),
+        ({}, False),  # auto keeps copies apart itself
         ({"masks": "shared"}, False),
+        ({"strategy": "balentacq"}, True),
         ({"strategy": "badge"}, True),
         ({"strategy": "jitter:balentacq"}, False),  # brings noise of its own
         ({"strategy": "jitter:balentacq", "masks": "per-point"}, True),
@@ -163,10 +164,44 @@ def test_balanced_starts_have_as_many_of_each_class_as_can_be():
 
 
 def test_while_labels_are_of_one_class_points_are_asked_at_random():
-    driven = learner()
+    driven = learner(start="random")
     picks = driven.ask(4)
     driven.tell(picks.indices, [0, 0, 0, 0])
     assert bool((driven.ask(3).scores == 0).all())
+
+
+# ── auto ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_auto_begins_with_points_that_cover_the_pool():
+    driven = learner()
+    first = driven.ask(4)
+    driven.tell(first.indices, [0, 0, 0, 0])
+    second = driven.ask(3)
+    assert driven.resolved == "herding:margin"
+    assert bool((second.scores > 0).all())
+    assert not set(first.indices.tolist()) & set(second.indices.tolist())
+
+
+@pytest.mark.parametrize(
+    ("strategy", "start", "used"), [("auto", "auto", "auto"), ("bald", "auto", "random"), ("auto", "random", "random")]
+)
+def test_a_strategy_that_asks_a_model_begins_with_random_points(strategy, start, used):
+    assert learner(strategy=strategy, start=start).start == used
+
+
+def test_auto_stays_what_it_was_when_a_directory_was_begun(tmp_path, monkeypatch):
+    """Another version may recommend another strategy: a run goes on with its own."""
+    with learner(tmp_path, strategy="auto") as driven:
+        answer(driven, driven.ask(4))
+    monkeypatch.setattr("balent.strategies.auto.RECOMMENDED", "bald")
+    with learner(tmp_path, strategy="auto") as driven:
+        assert driven.resolved == "herding:margin"
+    assert learner(strategy="auto").resolved == "bald"
+
+
+def test_auto_is_balentacq_where_draws_are_chosen_by_need():
+    assert learner(strategy="auto", draws="auto").resolved == "balentacq"
 
 
 # ── telling ──────────────────────────────────────────────────────────────────────────────────────
@@ -377,17 +412,17 @@ def test_a_pool_that_changes_at_every_reading_is_known_by_its_length(tmp_path):
 
 
 def test_a_directory_of_format_1_is_accepted_and_pinned_from_then_on(tmp_path):
-    with learner(tmp_path) as driven:
+    with learner(tmp_path, strategy="balentacq") as driven:
         answer(driven, driven.ask(4))
         told = driven.told
     begun_by_0_1(tmp_path)
     said = []
-    with learner(tmp_path, say=said.append) as driven:
+    with learner(tmp_path, strategy="balentacq", say=said.append) as driven:
         assert driven.told == told
     assert "begun by balent 0.1" in said[0]
     with pytest.raises(ValueError, match="belong to another pool"):
-        balent.Learner(balent.MCDropout(network()), X.flip(0), directory=tmp_path, draws=8)
-    learner(tmp_path, say=pytest.fail).close()
+        balent.Learner(balent.MCDropout(network()), X.flip(0), "balentacq", directory=tmp_path, draws=8)
+    learner(tmp_path, strategy="balentacq", say=pytest.fail).close()
 
 
 def begun_by_0_1(directory):

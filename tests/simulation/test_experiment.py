@@ -19,7 +19,20 @@ from balent.simulation.experiment import Experiment, changed, run
 from balent.simulation.thumbnails import png
 
 FIELDS = {
-    *("format", "balent", "torch", "experiment", "strategy", "seed", "round", "labels", "accuracy", "nll", "brier"),
+    *(
+        "format",
+        "balent",
+        "torch",
+        "experiment",
+        "strategy",
+        "resolved",
+        "seed",
+        "round",
+        "labels",
+        "accuracy",
+        "nll",
+        "brier",
+    ),
     *("ece", "picks", "scores", "pick_labels", "epistemic", "aleatoric", "draws", "seconds", "spec"),
 }
 

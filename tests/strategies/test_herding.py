@@ -180,8 +180,8 @@ def test_positions_are_no_features():
 # ── auto ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_auto_is_herding_and_says_so():
-    assert picks(how="auto").indices.tolist() == picks(how="herding").indices.tolist()
+def test_auto_is_herding_weighted_by_margin():
+    assert picks(how="auto").indices.tolist() == picks(how="herding:margin").indices.tolist()
 
 
 def test_auto_is_balentacq_for_draws_without_features():

@@ -16,8 +16,8 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, IterableDataset, default_collate
 
 from balent import checks
+from balent.batches import size
 from balent.data.views import Images, Repeated
-from balent.predictors.inputs import size
 from balent.types import Array, Batch, Indices, Source
 
 LABELS = ("label", "labels")  # of items that are dicts

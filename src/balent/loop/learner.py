@@ -84,9 +84,9 @@ class Learner:
         self.predictor, self.pool, self.seed, self.say = predictor, found, seed, say
         self.ids = None if ids is None else checks.ids(ids, len(found))
         self.width = predictor.width(found[torch.tensor([0])]) if isinstance(predictor, HasWidth) else None
-        self._choose(resolved(strategy, scores='draws="auto"' if draws == "auto" else ""))
-        self.draws, self.masks = draws, randomness.masks(masks, predictor, self.strategy)
-        self.start = self._start(start)
+        self.draws = draws
+        self._choose(resolved(strategy, scores='draws="auto"' if draws == "auto" else ""), masks)
+        self.start = self._start(start, strategy == AUTO)
         self._fitted: dict[int, int] | None = None  # the labels of the last fit
         self._cold = False  # fits are known to start from the same weights every time
         self._sampled: tuple[tuple[int, str], Sampled] | None = None
@@ -227,7 +227,7 @@ class Learner:
         before = {name: value for name, value in self._events[0].items() if name not in PINNED}
         agree(self._journal.parent, before, {name: value for name, value in opening.items() if name not in PINNED})
         if opening["strategy"] == AUTO:
-            self._choose(self._events[0]["resolved"])
+            self._choose(self._events[0]["resolved"], opening["masks"])
         checkpoint.restore(self._initial, self.predictor)
         self.labels = self._added_up()
         self._check_noise()
@@ -335,20 +335,20 @@ class Learner:
         closed = self.labels.closed()
         return [] if isinstance(self.start, str) else [i for i in self.start if i not in closed]
 
-    def _choose(self, strategy: str | Strategy) -> None:
+    def _choose(self, strategy: str | Strategy, masks: str) -> None:
         self.strategy: Strategy = named(strategy) if isinstance(strategy, str) else strategy
-        self.resolved = names.identity(strategy)
+        self.resolved, self.masks = names.identity(strategy), randomness.masks(masks, self.predictor, self.strategy)
 
-    def _start(self, start: str | Sequence[int]) -> str | list[int]:
+    def _start(self, start: str | Sequence[int], auto: bool) -> str | list[int]:
         """Where the strategy asks a model, "auto" means random points."""
         if not isinstance(start, str):
             return _positions(start, len(self.pool))
         checks.lookup(dict.fromkeys(STARTS), start, "start")
-        return "random" if adapt.needs(self.strategy).model else start
+        return start if auto or not adapt.needs(self.strategy).model else "random"
 
     def _first(self, left: np.ndarray, k: int) -> Picks:
         """Points without a model: the given ones first, then by the strategy if it needs none, else at random."""
-        if self.start == "auto":
+        if self.start == "auto" and not adapt.needs(self.strategy).model:
             return self._acquired(None, left, k)
         order = np.asarray(starts.order(len(self.pool), self.seed))
         chosen = self._waiting()[:k] or order[np.isin(order, left)][:k].tolist()

@@ -12,6 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import Dataset, TensorDataset
 
+from balent.batches import take
+
 Batch = Tensor | Mapping[str, Tensor]
 
 
@@ -68,23 +70,6 @@ def _labels(y: Any) -> Tensor:
             "one-hot labels become numbers by y.argmax(-1)"
         )
     return labels.long()
-
-
-def size(batch: Any) -> int:
-    """How many points are in a batch."""
-    return len(next(iter(batch.values()))) if isinstance(batch, Mapping) else len(batch)
-
-
-def take(batch: Batch, rows: Any) -> Any:
-    """Some points of a batch."""
-    return {name: value[rows] for name, value in batch.items()} if isinstance(batch, Mapping) else batch[rows]
-
-
-def joined(one: Batch, other: Batch) -> Any:
-    """Two batches as one."""
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return {name: joined(value, other[name]) for name, value in one.items()}
-    return torch.cat([torch.as_tensor(one), torch.as_tensor(other)])
 
 
 def copied(value: Any) -> Any:

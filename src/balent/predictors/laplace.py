@@ -15,9 +15,10 @@ from typing import Any
 import torch
 from torch import Generator, Tensor, nn
 
+from balent.batches import take
 from balent.predictors.asked import shared_draws
 from balent.predictors.functions import Functions
-from balent.predictors.inputs import Batch, as_pairs, fitting, logits_of, take
+from balent.predictors.inputs import Batch, as_pairs, fitting, logits_of
 from balent.predictors.last_layer import Features, frozen, split
 from balent.predictors.training import FromTraining, Progress, Trained, Training
 from balent.types import Indices

@@ -17,8 +17,9 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from balent.batches import size, take
 from balent.predictors.augment import Augment, augmentation
-from balent.predictors.inputs import Batch, as_batch, as_pairs, fitting, layout, logits_of, size, take
+from balent.predictors.inputs import Batch, as_batch, as_pairs, fitting, layout, logits_of
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 Progress = Callable[[int, int], None]  # called with the epochs done and the epochs in all

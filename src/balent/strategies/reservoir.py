@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from balent.batches import joined, take
 from balent.maths import noise
-from balent.predictors.inputs import joined, take
 from balent.types import Batch, Folded, Indices, Pool, Reading, Sampled
 
 TOGETHER = 256  # points that are read together

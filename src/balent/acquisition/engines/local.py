@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from balent import adapt
-from balent.predictors.inputs import as_tensor, take
+from balent.batches import take
+from balent.predictors.inputs import as_tensor
 from balent.types import Batch, Fold, Folded, Indices, Reading, Rereadable, Sampled, Source
 
 MEMORY = 1 << 27  # bytes: 128 MB of logits, moments and inputs at a time
@@ -50,7 +51,7 @@ class Local:
         if not len(positions):
             raise ValueError("the pool is empty, so there are no points to read")
         parts = positions.split(self._block(sampled, source))
-        return torch.cat([what(sampled, source.at(part), part).cpu() for part in parts])
+        return torch.cat([read(what, sampled, source.at(part), part) for part in parts])
 
     def try_out(self, sampled: Sampled, source: Source) -> None:
         """Evaluates two points, so that a pool that does not fit the model is refused before any work."""
@@ -97,6 +98,18 @@ def add(fold: Fold, sampled: Sampled, batch: Batch, positions: Indices) -> None:
     middle = len(positions) // 2
     for half in (slice(0, middle), slice(middle, None)):
         add(fold, sampled, take(batch, half), positions[half])
+
+
+def read(what: Reading, sampled: Sampled, batch: Batch, positions: Indices) -> Tensor:
+    """A reading of the block, or of its halves one after the other where memory runs out."""
+    try:
+        return what(sampled, batch, positions).cpu()
+    except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
+        if len(positions) == 1 or not _out_of_memory(error):
+            raise
+    middle = len(positions) // 2
+    halves = (slice(0, middle), slice(middle, None))
+    return torch.cat([read(what, sampled, take(batch, half), positions[half]) for half in halves])
 
 
 def _out_of_memory(error: BaseException) -> bool:

@@ -17,12 +17,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from balent.batches import size, take
 from balent.predictors.dropout.calls import UNSEEN, Calls, Survey, Unplanned, Unreached, guarded, sited, survey
 from balent.predictors.dropout.chain import Stage
 from balent.predictors.dropout.control import controlled
 from balent.predictors.dropout.masks import Masks
 from balent.predictors.dropout.ways import Fast, Plain, Replay, Split, Way, drops
-from balent.predictors.inputs import Batch, arrange, arranged, copied, example, logits_of, size, take
+from balent.predictors.inputs import Batch, arrange, arranged, copied, example, logits_of
 from balent.predictors.last_layer import frozen
 from balent.types import Indices
 

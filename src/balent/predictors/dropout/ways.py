@@ -16,12 +16,13 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, fx, nn
 
+from balent.batches import size, take
 from balent.predictors.dropout import control as dropout
 from balent.predictors.dropout.calls import Calls, Masked, Running, running
 from balent.predictors.dropout.chain import Chain
 from balent.predictors.dropout.control import controlled
 from balent.predictors.dropout.masks import Masks
-from balent.predictors.inputs import Batch, copied, logits_of, size, take
+from balent.predictors.inputs import Batch, copied, logits_of
 from balent.types import Indices
 
 FEW = 32  # images
