@@ -45,14 +45,14 @@ __all__ = [
 STRATEGIES: dict[str, Strategy] = {
     **{name: TopK(measure) for name, measure in MEASURES.items()},
     "random": Uniform(),
+    "auto": Herding(margin),
+    "herding": Herding(),
     "power_bald": Power(bald),
     "badge": Badge(),
     "core_set": CoreSet(),
     "batch_bald": BatchBALD(),
     "core_mse": CoreMSE(),
     "core_log": CoreLog(),
-    "herding": Herding(),
-    "auto": Herding(margin),
 }
 PREFIXES = {"power": Power, "jitter": Jitter, "diverse": Diverse, "herding": Herding}
 
