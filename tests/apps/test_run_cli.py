@@ -116,7 +116,9 @@ def test_a_directory_that_cannot_be_written_is_one_sentence(tmp_path):
 
 
 def started(*words):
-    command = [sys.executable, "-c", "from balent.apps.cli import app; app()", *map(str, words)]
+    # Shells start background jobs with Ctrl-C ignored, and a child inherits that.
+    code = "import signal as s; s.signal(s.SIGINT, s.default_int_handler); from balent.apps.cli import app; app()"
+    command = [sys.executable, "-c", code, *map(str, words)]
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
 
 
