@@ -1,6 +1,6 @@
 """What do strategies that compare points cost, in time and memory, and how do they grow with N and K?
 
-Four questions, each run in a process of its own, so that its peak of memory is its own (Linux: read from /proc):
+Five questions, each run in a process of its own, so that its peak of memory is its own (Linux: read from /proc):
 
   peers   BADGE from probabilities and features to picks, beside scikit-activeml and decile-distil, in turn;
           peer_skactiveml.py says how to make their environment, --peers where it is
@@ -8,6 +8,8 @@ Four questions, each run in a process of its own, so that its peak of memory is 
   grid    badge, core_set and diverse from probabilities and features to picks, over N, K, C and D
   figure  the paper's timing figure: a network (Linear, dropout, ReLU, Linear on fixed features) with M draws, from
           functions to picks, for balentacq and badge; --plot says where the PNG goes
+  auto    herding, which asks the model at some thousand points only, beside balentacq and badge on the same network:
+          by N (at K = 100 and 100 labels), by K, and by L, the number of labels
 
 Each time is the best of several, that of a peer a single one, with ours before and after it; memory is the peak above
 what the process had with its data in place. Numbers are random: logits 3·N(0, 1), features max(0, N(0, 1)).
@@ -39,6 +41,13 @@ POINTS, KS = (10_000, 50_000, 150_000), (25, 100, 500)
 CLASSES, FEATURES = (10, 100), (512, 2048)
 STRATEGIES = ("badge", "core_set", "diverse:balentacq")
 FIGURE = {"features": 512, "draws": 100, "strategies": ("balentacq", "badge")}
+AUTO = {
+    "features": 128,
+    "classes": 10,
+    "points": (10_000, 50_000, 150_000, 1_000_000),
+    "labels": (100, 1000, 10_000),
+    "strategies": ("auto", "balentacq", "badge"),
+}
 MIDDLE = 50_000, 100  # N where K varies, K where N varies
 REPEATS = 3
 MB, GB = 1e3, 1e9
@@ -80,13 +89,29 @@ def network(strategy: str, points: int, classes: int, features: int, ks: list[in
     return timed(sampled, torch.randn(points, features), strategy, ks, repeats)
 
 
+def with_labels(
+    strategy: str, points: int, classes: int, features: int, labels: int, k: int, repeats: int
+) -> dict[str, Any]:
+    """From a network's functions to picks, with points that have labels already."""
+    torch.manual_seed(0)
+    sampled = MCDropout(bayesian_head(features, classes)).sample(FIGURE["draws"])
+    pool, known = torch.randn(points, features), torch.randn(labels, features)
+    gc.collect()
+    before, best = memory("VmRSS"), math.inf
+    for _ in range(repeats):
+        start = time.perf_counter()
+        acquire(sampled, pool, k, strategy, labelled=known)
+        best = min(best, time.perf_counter() - start)
+    return {"seconds": best, "memory": memory("VmHWM") - before}
+
+
 def one_peer(folder: str, k: int) -> dict[str, Any]:
     """BADGE on the same files as the peers."""
     p, h = np.load(Path(folder) / "probabilities.npy"), np.load(Path(folder) / "features.npy")
     return timed(Draws(p[:, None], features=h), np.arange(len(p)), "badge", [k], 1)
 
 
-WORKS = {work.__name__: work for work in (selection, network, one_peer)}
+WORKS = {work.__name__: work for work in (selection, network, with_labels, one_peer)}
 
 
 def apart(work: str, threads: int, **arguments: Any) -> dict[str, Any]:
@@ -184,6 +209,24 @@ def figure(threads: int, plot: Path | None) -> None:
         drawn(curves, plot)
 
 
+def auto(threads: int) -> None:
+    of = {"features": AUTO["features"], "classes": AUTO["classes"]}
+    print(
+        f"From a network's functions to picks: D = {of['features']}, C = {of['classes']}, M = {FIGURE['draws']} draws"
+    )
+    sizes = [
+        *((n, 100, 100) for n in AUTO["points"]),
+        *((50_000, k, 100) for k in KS),
+        *((50_000, 100, labels) for labels in AUTO["labels"]),
+    ]
+    for points, k, labels in dict.fromkeys(sizes):
+        row = f"  N = {points:9,}  K = {k:3d}  L = {labels:6,} "
+        for strategy in AUTO["strategies"]:
+            found = apart("with_labels", threads, strategy=strategy, points=points, labels=labels, k=k, repeats=2, **of)
+            row += f"  {strategy} {found['seconds']:6.2f} s {found['memory'] / MB:5.2f} GB"
+        print(row, flush=True)
+
+
 def told(name: str, sizes: Iterable[int], seconds: Iterable[float]) -> str:
     return "  ".join(f"{name} = {n:,}: {s:.1f} s" for n, s in zip(sizes, seconds, strict=True))
 
@@ -213,7 +256,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peers", type=Path, help="folder of the environment with the peers")
     parser.add_argument("--plot", type=Path, help="where the timing figure goes, as PNG")
-    parser.add_argument("--only", choices=("peers", "large", "grid", "figure"), help="one question instead of all four")
+    parser.add_argument("--only", choices=("peers", "large", "grid", "figure", "auto"), help="one question, not all")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--work", choices=WORKS, help=argparse.SUPPRESS)
     parser.add_argument("--given", type=json.loads, help=argparse.SUPPRESS)
@@ -228,6 +271,7 @@ def main() -> None:
         "large": lambda: large(given.threads),
         "grid": lambda: grid(given.threads),
         "figure": lambda: figure(given.threads, given.plot),
+        "auto": lambda: auto(given.threads),
     }
     for name, ask in questions.items():
         if given.only in (None, name):

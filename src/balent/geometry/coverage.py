@@ -15,7 +15,7 @@ from balent.geometry.distances import Points, squared
 from balent.geometry.rows import CHUNK
 
 STORED = 1 << 30  # bytes of kernel values between candidates and references; of more they are computed again
-RENEWED = 64  # gains that are brought up to date together
+RENEWED = 16  # gains that are brought up to date together; twice as many each time that this is not enough
 COPY = 1e-6  # of k: what differs by less is the same point, but for rounding
 WITNESSES = 2000  # references that the radius is measured at
 
@@ -48,10 +48,11 @@ class Coverage:
         current = torch.zeros(len(candidates), dtype=torch.int64)  # picks that each gain knows of
         chosen: list[int] = []
         scores: list[float] = []
+        size = RENEWED
         while len(chosen) < k:
             best = int(gains.argmax())
             if int(current[best]) < len(chosen) and gains[best] > 0:
-                at = gains.topk(min(RENEWED, len(gains))).indices
+                at, size = gains.topk(min(size, len(gains))).indices, 2 * size
                 gains[at] = torch.minimum(gains[at], self._gains(kernels[at]))
                 current[at] = len(chosen)
                 continue
@@ -59,6 +60,7 @@ class Coverage:
             scores.append(float(gains[best]))
             gains[best] = -1  # never again
             self.covered = torch.maximum(self.covered, kernels[torch.tensor([best])][0])
+            size = RENEWED
         return chosen, scores
 
     def kernel(self, some: Points) -> Kernel:
@@ -66,8 +68,8 @@ class Coverage:
         return squared(some, self.references).div_(-self.scale).exp_().float()
 
     def _gains(self, kernel: Kernel) -> Float[Tensor, " some"]:
-        """What each point would add, in float64: rows are summed alike however many there are."""
-        return (kernel - (self.covered + COPY)).clamp_min_(0).mul_(self.weights).sum(1, dtype=torch.float64)
+        """What each point would add."""
+        return (kernel - (self.covered + COPY)).clamp_min_(0).mv(self.weights).double()
 
 
 class Kernels:
@@ -75,9 +77,14 @@ class Kernels:
 
     def __init__(self, coverage: Coverage, candidates: Points) -> None:
         self.coverage, self.candidates = coverage, candidates
-        rows = range(0, len(candidates), CHUNK)
         fits = len(candidates) * len(coverage.references) * 4 <= STORED
-        self.kept = torch.cat([coverage.kernel(candidates[i : i + CHUNK]) for i in rows]) if fits else None
+        self.kept = self._all() if fits else None
+
+    def _all(self) -> Kernel:
+        found = torch.empty(len(self.candidates), len(self.coverage.references))
+        for i in range(0, len(found), CHUNK):
+            found[i : i + CHUNK] = self.coverage.kernel(self.candidates[i : i + CHUNK])
+        return found
 
     def __getitem__(self, at: Tensor) -> Kernel:
         return self.coverage.kernel(self.candidates[at]) if self.kept is None else self.kept[at]
