@@ -5,8 +5,8 @@ For each set, head, strategy and seed one Learner is asked up to 1, 2, 3, 5, 10,
 points. Lines go to a file as they come, and what the file has is not run again.
 
     python benchmarks/bench_gain.py --data FOLDER --sets digits,mnist,cifar10-features --out results/gain.jsonl
-    python benchmarks/bench_gain.py --out results/gain.jsonl --table          what the file shows
-    python benchmarks/bench_gain.py --out results/gain.jsonl --heads          accuracy, NLL, calibration, seconds
+    python benchmarks/bench_gain.py --out results/gain.jsonl.gz --table       what the file shows
+    python benchmarks/bench_gain.py --out results/gain.jsonl.gz --heads       accuracy, NLL, calibration, seconds
 
 A set is a name that `balent run --data` knows; `tail-NAME` leaves less of each class, down to a fiftieth of the first;
 `3xNAME` is the set three times over. Pools are 10,000 points at most, tests 4,000, chosen by a hash. Long: give each
@@ -14,6 +14,7 @@ process its own --sets, or --seeds, and one thread (OMP_NUM_THREADS=1).
 """
 
 import argparse
+import gzip
 import json
 import math
 import re
@@ -108,7 +109,11 @@ def curve(d: Data, predictor: str, strategy: str, seed: int) -> Iterator[dict[st
 
 
 def lines(path: Path) -> list[dict]:
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    """Of a file that need not be there; packed or not."""
+    if not path.exists():
+        return []
+    with (gzip.open if path.suffix == ".gz" else open)(path, "rt") as file:
+        return [json.loads(line) for line in file]
 
 
 def runs(args: argparse.Namespace) -> None:
@@ -157,6 +162,43 @@ def table(found: list[dict], reference: str) -> None:
             )
 
 
+def markdown(found: list[dict], reference: str) -> None:
+    """The two tables of docs/evidence.md: gains on random by labels per class, gains of area on the others."""
+    accuracy = {(r["set"], r["head"], r["strategy"], r["seed"], r["per_class"]): 100 * r["accuracy"] for r in found}
+    pairs = list(dict.fromkeys((r["set"], r["head"]) for r in found))
+    per_class = sorted({r["per_class"] for r in found})
+    others = [name for name in dict.fromkeys(r["strategy"] for r in found) if name not in (reference, "random")]
+
+    def seeds(pair: tuple[str, str], other: str) -> list[int]:
+        mine, theirs = ({key[3] for key in accuracy if key[:3] == (*pair, of)} for of in (reference, other))
+        return sorted(mine & theirs)
+
+    def gain(pair: tuple[str, str], other: str, at: list[int]) -> str:
+        rows = [
+            [accuracy[*pair, reference, s, n] - accuracy[*pair, other, s, n] for n in at] for s in seeds(pair, other)
+        ]
+        return shown(np.array(rows).mean(1)).strip().replace("-", "−")
+
+    columns = {**{str(n): [n] for n in per_class}, "area": per_class}
+    _print_rows(["set, head (seeds)", *columns])
+    for pair in pairs:
+        _print_rows(
+            [
+                f"{', '.join(pair)} ({len(seeds(pair, 'random'))})",
+                *(gain(pair, "random", at) for at in columns.values()),
+            ],
+            head=False,
+        )
+    print()
+    _print_rows(["set, head", *others])
+    for pair in pairs:
+        _print_rows([", ".join(pair), *(gain(pair, other, per_class) for other in others)], head=False)
+
+
+def _print_rows(cells: list[str], head: bool = True) -> None:
+    print(f"| {' | '.join(cells)} |" + ("\n|" + " --- |" * len(cells) if head else ""))
+
+
 def shown(gains: np.ndarray) -> str:
     if len(gains) < 2:
         return f"{gains.mean():+13.1f}"
@@ -188,11 +230,16 @@ def main() -> None:
     asked.add_argument("--out", type=Path, default=Path("runs/gain.jsonl"))
     asked.add_argument("--table", action="store_true")
     asked.add_argument("--heads", action="store_true")
+    asked.add_argument("--markdown", action="store_true")
     asked.add_argument("--reference", default="auto")
     args = asked.parse_args()
-    if args.table or args.heads:
-        found = lines(args.out)
-        table(found, args.reference) if args.table else heads(found)
+    found = lines(args.out)
+    if args.table:
+        table(found, args.reference)
+    elif args.markdown:
+        markdown(found, args.reference)
+    elif args.heads:
+        heads(found)
     else:
         runs(args)
 

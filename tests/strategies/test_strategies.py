@@ -270,7 +270,7 @@ def test_every_measure_is_a_strategy_by_its_name():
         ("powr_bald", r"there is no strategy 'powr_bald'; did you mean power_bald"),
         ("power:entropi", r"there is no measure 'entropi'; did you mean entropy"),
         ("powder:entropy", r"there is no kind of strategy 'powder', and no module of that name; did you mean power"),
-        ("xyz", r"there is no strategy 'xyz'; choose from aleatoric, badge, bald, "),
+        ("xyz", r"there is no strategy 'xyz'; choose from aleatoric, auto, badge, bald, "),
     ],
 )
 def test_unknown_names_are_answered_with_the_nearest_known_ones(name, words):
