@@ -12,7 +12,7 @@ KERNEL := CMakeLists.txt $(wildcard src/balent/kernels/native/*)
 .PHONY: demo test check format bench slow torture docs evidence evidence-quick
 
 demo: .venv/installed
-	$(BIN)/balent run digits
+	$(BIN)/balent run digits --seeds 5
 
 test: .venv/installed
 	$(BIN)/python -m pytest -n auto -m "not slow"
