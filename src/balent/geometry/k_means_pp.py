@@ -49,6 +49,8 @@ def seeds(
     while len(seeding.chosen) < k and seeding.left:
         seeding.more(k)
     chosen, scores = torch.tensor(seeding.chosen), torch.tensor(seeding.scores, dtype=torch.float64)
+    if len(chosen) == k:
+        return chosen, scores
     order = noise.uniform(seed, positions, purpose=CLOCKS - 1)
     order[chosen] = torch.inf
     rest = order.argsort()[: k - len(chosen)]
