@@ -23,7 +23,7 @@ Kernel = Float[Tensor, "some references"]
 
 
 def nearest_random(references: Points, count: int) -> float:
-    """The mean squared distance of a random point to the nearest of `count` others; 1 where there is no other."""
+    """The mean squared distance of a random point to the nearest of `count` others; 1 for a single point."""
     some, among = references[:WITNESSES], references[:count]
     apart = squared(some, among).fill_diagonal_(torch.inf)
     return float(apart.amin(1).double().mean()) if len(among) > 1 else 1.0

@@ -1,4 +1,4 @@
-"""Which points a label goes for too: those that are almost copies of the one that got it."""
+"""Which points a label goes for too: near-duplicates of the point that got it."""
 
 import torch
 from jaxtyping import Bool

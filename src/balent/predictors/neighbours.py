@@ -47,7 +47,7 @@ class Neighbours:
         return unit(x + unit((weights[:, None] @ self.anchors[nearest])[:, 0]))
 
     def _remembered(self, x: Features, at: Int[Tensor, " pool"]) -> tuple[Features, Int[Tensor, " new"]]:
-        """Views that are known, and which are not. Rows are compared: a key alone is no proof."""
+        """Views that are known, and which are not. Rows are compared: equal keys do not prove equal rows."""
         views, new = torch.empty_like(x), at < 0
         old = (~new).nonzero().flatten()
         if len(old):

@@ -43,7 +43,7 @@ SMALLEST = 1e-12  # squared radius, where all points are copies of one
 
 @declares(spread=True)
 def undecided(m: Moments) -> Scores:
-    """exp(−|BalEnt|): 1 where the model's doubt is balanced, less the more it knows or the less it can know."""
+    """exp(−|BalEnt|): 1 where the model's uncertainty is balanced, less the more it knows or the less it can know."""
     return balent(m).abs().neg().exp()
 
 
@@ -159,7 +159,7 @@ def as_points(h: Tensor, positions: Indices) -> Points:
 
 
 def _covers(points: Points, picks: Indices, gains: list[float], at: Tensor, near: float) -> list[Tensor]:
-    """For each pick the positions that its label goes for too, where it is no copy itself."""
+    """For each pick the positions that its label goes for too, unless it is a duplicate itself."""
     rows, order = picks.sort()
     new = torch.tensor(gains)[order] > 0
     found = covered(points, rows, new, near)
