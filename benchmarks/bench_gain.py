@@ -7,10 +7,14 @@ points. Lines go to a file as they come, and what the file has is not run again.
     python benchmarks/bench_gain.py --data FOLDER --sets digits,mnist,cifar10-features --out results/gain.jsonl
     python benchmarks/bench_gain.py --out results/gain.jsonl.gz --table       what the file shows
     python benchmarks/bench_gain.py --out results/gain.jsonl.gz --heads       accuracy, NLL, calibration, seconds
+    python benchmarks/bench_gain.py --predictors sklearn,sklearn-c33 --strategies random --sets digits --out heads.jsonl
 
 A set is a name that `balent run --data` knows; `tail-NAME` leaves less of each class, down to a fiftieth of the first;
 `3xNAME` is the set three times over. Pools are 10,000 points at most, tests 4,000, chosen by a hash. Long: give each
 process its own --sets, or --seeds, and one thread (OMP_NUM_THREADS=1).
+
+`sklearn` is scikit-learn's LogisticRegression with its defaults (C = 1, with a bias) on rows of length 1; `sklearn-c33`
+has the prior of `Logistic` (C = 1 / 0.03). Neither has posterior samples, so run them with --strategies random.
 """
 
 import argparse
@@ -30,6 +34,9 @@ from torch import nn
 import balent
 from balent.data.sources import Data, load, redundant
 from balent.kernels.hashing import mixed
+from balent.predictors.functions import Functions
+from balent.predictors.inputs import as_pairs
+from balent.predictors.logistic import PRECISION, unit_rows
 from balent.report.significance import interval, p_value
 from balent.simulation.evaluation import evaluation, predictions
 
@@ -40,6 +47,7 @@ TAIL = 50
 DRAWS = 100
 STRATEGIES = "auto,random,badge,power_bald,margin,balentacq,herding"
 HEADS = ("logistic", "mc_dropout")
+C = {"sklearn": 1.0, "sklearn-c33": 1 / PRECISION}
 
 
 def some(x: torch.Tensor, y: torch.Tensor, most: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -72,9 +80,39 @@ def _parts(found: Data) -> list[tuple[torch.Tensor, torch.Tensor]]:
     return [(found.x_train, found.y_train), (found.x_test, found.y_test)]
 
 
-def head(name: str, d: Data, seed: int) -> balent.MCDropout | balent.Logistic:
+class Sklearn:
+    """LogisticRegression of scikit-learn as a predictor. Not Bayesian: one draw, enough for `random`."""
+
+    def __init__(self, classes: int, c: float) -> None:
+        from sklearn.linear_model import LogisticRegression
+
+        self.classes, self.model = classes, LogisticRegression(C=c, max_iter=1000)
+
+    def fit(self, labelled: object, *, generator: torch.Generator) -> None:
+        x, y = as_pairs(labelled)
+        self.model.fit(unit_rows(x).numpy(), y.numpy())
+
+    def sample(self, n: int, *, seed: int, masks: str = "shared") -> Functions:
+        return Functions(self.log_p, 1)
+
+    def log_p(self, batch: torch.Tensor, positions: torch.Tensor | None = None) -> torch.Tensor:
+        """A class without a label has probability 0: the smallest number stands for it, as in the NLL of all heads."""
+        p = torch.zeros(len(batch), self.classes)
+        p[:, self.model.classes_] = torch.from_numpy(self.model.predict_proba(unit_rows(batch).numpy())).float()
+        return p.clamp_min_(torch.finfo(p.dtype).tiny).log_()[:, None]
+
+    def state(self) -> dict[str, torch.Tensor]:
+        return {}
+
+    def load_state(self, state: dict[str, torch.Tensor]) -> None:
+        """Nothing to put back: every fit begins anew."""
+
+
+def head(name: str, d: Data, seed: int) -> balent.MCDropout | balent.Logistic | Sklearn:
     if name == "logistic":
         return balent.Logistic(d.classes)
+    if name in C:
+        return Sklearn(d.classes, C[name])
     torch.manual_seed(seed)
     width = d.x_test.shape[1]
     layers = [nn.Linear(width, 256), nn.Dropout(0.3), nn.ReLU(), nn.Linear(256, 256), nn.Dropout(0.3), nn.ReLU()]
@@ -87,18 +125,18 @@ def counts(d: Data) -> list[int]:
 
 
 def curve(d: Data, predictor: str, strategy: str, seed: int) -> Iterator[dict[str, float]]:
-    """One line for each count of labels."""
+    """One line for each count of labels; seconds are those of the processor, so that other work does not count."""
     learner = balent.Learner(head(predictor, d, seed), d.x_train, strategy, seed=seed, draws=DRAWS, say=lambda _: None)
     for count in counts(d):
-        start = time.perf_counter()
+        start = time.process_time()
         picks = learner.ask(count - len(learner.told))
-        asked = time.perf_counter() - start
+        asked = time.process_time() - start
         learner.tell(picks.indices, d.y_train[picks.indices])
-        start = time.perf_counter()
+        start = time.process_time()
         learner.fit()
         sampled = learner.predictor.sample(40, seed=seed)
         p = predictions(sampled, d.x_test)
-        seconds = time.perf_counter() - start
+        seconds = time.process_time() - start
         yield {
             "labels": count,
             "per_class": count // d.classes,
@@ -163,7 +201,10 @@ def table(found: list[dict], reference: str) -> None:
 
 
 def markdown(found: list[dict], reference: str) -> None:
-    """The two tables of docs/evidence.md: gains on random by labels per class, gains of area on the others."""
+    """The two tables of docs/evidence.md: gains on random by labels per class, gains of area on the others.
+
+    In brackets: the number of seeds, in the second table where it is smaller than in the first.
+    """
     accuracy = {(r["set"], r["head"], r["strategy"], r["seed"], r["per_class"]): 100 * r["accuracy"] for r in found}
     pairs = list(dict.fromkeys((r["set"], r["head"]) for r in found))
     per_class = sorted({r["per_class"] for r in found})
@@ -174,10 +215,13 @@ def markdown(found: list[dict], reference: str) -> None:
         return sorted(mine & theirs)
 
     def gain(pair: tuple[str, str], other: str, at: list[int]) -> str:
-        rows = [
-            [accuracy[*pair, reference, s, n] - accuracy[*pair, other, s, n] for n in at] for s in seeds(pair, other)
-        ]
-        return shown(np.array(rows).mean(1)).strip().replace("-", "−")
+        both = seeds(pair, other)
+        here = [n for n in at if both and (*pair, reference, both[0], n) in accuracy]  # many classes: fewer counts
+        if not here:
+            return ""
+        rows = [[accuracy[*pair, reference, s, n] - accuracy[*pair, other, s, n] for n in here] for s in both]
+        few = f" ({len(both)})" if len(both) < len(seeds(pair, "random")) else ""
+        return shown(np.array(rows).mean(1)).strip().replace("-", "−") + few
 
     columns = {**{str(n): [n] for n in per_class}, "area": per_class}
     _print_rows(["set, head (seeds)", *columns])
@@ -206,17 +250,33 @@ def shown(gains: np.ndarray) -> str:
     return f"{gains.mean():+7.1f} ±{(high - low) / 2:4.1f}"
 
 
-def heads(found: list[dict]) -> None:
-    """Heads on random labels: accuracy, NLL, calibration error, seconds to fit and to predict the test set."""
-    for name in dict.fromkeys(r["set"] for r in found):
-        for predictor in dict.fromkeys(r["head"] for r in found):
-            rows = [r for r in found if (r["set"], r["head"], r["strategy"]) == (name, predictor, "random")]
-            for n in sorted({r["per_class"] for r in rows}):
-                here = [r for r in rows if r["per_class"] == n]
-                mean = {key: np.mean([r[key] for r in here]) for key in ("accuracy", "nll", "ece", "fit")}
-                numbers = (100 * mean["accuracy"], mean["nll"], 100 * mean["ece"], mean["fit"])
-                row = "{:6.1f} % {:6.2f} {:6.1f} % {:7.2f} s".format(*numbers)
-                print(f"{name:>22s} {predictor:>12s} {n:4d} {row}")
+def heads(found: list[dict], as_markdown: bool) -> None:
+    """Heads on random labels: accuracy, NLL, calibration error, CPU seconds to fit and to predict the test set."""
+    names = list(dict.fromkeys(r["head"] for r in found))
+    by = {}
+    for r in found:
+        if r["strategy"] == "random":
+            by.setdefault((r["set"], r["per_class"], r["head"]), []).append(r)
+    if as_markdown:
+        _print_rows(["set, labels per class (seeds)", *names])
+        for name, n in dict.fromkeys(key[:2] for key in by):
+            cells = [cell(by[name, n, head]) if (name, n, head) in by else "" for head in names]
+            seeds = max(len(rows) for key, rows in by.items() if key[:2] == (name, n))
+            _print_rows([f"{name}, {n} ({seeds})", *cells], head=False)
+        return
+    for (name, n, head), rows in sorted(by.items(), key=lambda item: (item[0][0], names.index(item[0][2]), item[0][1])):
+        row = "{:6.1f} % {:6.2f} {:6.1f} % {:7.2f} s".format(*qualities(rows))
+        print(f"{name:>22s} {head:>12s} {n:4d} {row}")
+
+
+def qualities(rows: list[dict]) -> tuple[float, float, float, float]:
+    """Means over seeds; shares in %."""
+    mean = {key: float(np.mean([r[key] for r in rows])) for key in ("accuracy", "nll", "ece", "fit")}
+    return 100 * mean["accuracy"], mean["nll"], 100 * mean["ece"], mean["fit"]
+
+
+def cell(rows: list[dict]) -> str:
+    return "{:.1f} / {:.2f} / {:.0f} / {:.2f}".format(*qualities(rows))
 
 
 def main() -> None:
@@ -236,10 +296,10 @@ def main() -> None:
     found = lines(args.out)
     if args.table:
         table(found, args.reference)
+    elif args.heads:
+        heads(found, args.markdown)
     elif args.markdown:
         markdown(found, args.reference)
-    elif args.heads:
-        heads(found)
     else:
         runs(args)
 

@@ -1,6 +1,6 @@
 """What do strategies that compare points cost, in time and memory, and how do they grow with N and K?
 
-Five questions, each run in a process of its own, so that its peak of memory is its own (Linux: read from /proc):
+Nine questions, each run in a process of its own, so that its peak of memory is its own (Linux: read from /proc):
 
   peers   BADGE from probabilities and features to picks, beside scikit-activeml and decile-distil, in turn;
           peer_skactiveml.py says how to make their environment, --peers where it is
@@ -8,8 +8,13 @@ Five questions, each run in a process of its own, so that its peak of memory is 
   grid    badge, core_set and diverse from probabilities and features to picks, over N, K, C and D
   figure  the paper's timing figure: a network (Linear, dropout, ReLU, Linear on fixed features) with M draws, from
           functions to picks, for balentacq and badge; --plot says where the PNG goes
-  auto    herding, which asks the model at some thousand points only, beside balentacq and badge on the same network:
-          by N (at K = 100 and 100 labels), by K, and by L, the number of labels
+  auto    which asks the model at some thousand points only, by N, K and L (the number of labels), beside balentacq and
+          badge on the same network by N: CPU seconds
+  images  the same with the paper's CNN, whose pass over the pool is what costs: CPU seconds of one batch
+  cap     does it lose if it looks at 20,000 references at most?  Covered weight of the whole pool with and without that
+          limit, with 10,000 labels; --data NAME-features.npz takes its rows instead of random ones
+  wide    is its memory bounded with 10,000 classes?
+  huge    100,000 of a million points by cluster_margin, beside the top k; seals with 1,000 labels: CPU seconds
 
 Each time is the best of several, that of a peer a single one, with ours before and after it; memory is the peak above
 what the process had with its data in place. Numbers are random: logits 3·N(0, 1), features max(0, N(0, 1)).
@@ -30,10 +35,18 @@ from typing import Any
 
 import numpy as np
 import torch
-from peak import memory
+from peak import Anonymous, memory
 
-from balent import Draws, MCDropout, acquire
-from balent.paper.networks import bayesian_head
+from balent import Draws, Logistic, MCDropout, acquire
+from balent.acquisition.engines.local import Local
+from balent.acquisition.view import View
+from balent.data.pool import Indexed
+from balent.geometry.coverage import Coverage, nearest_random
+from balent.geometry.distances import Points, unit
+from balent.maths.measures import margin
+from balent.paper.networks import CNNBNN, bayesian_head
+from balent.strategies import herding
+from balent.strategies.herding import MOST, References
 
 PEERS = {"points": 10_000, "classes": 100, "features": 512, "k": 100}
 LARGE = {"points": 150_000, "classes": 100, "features": 2048, "k": 500}
@@ -41,15 +54,17 @@ POINTS, KS = (10_000, 50_000, 150_000), (25, 100, 500)
 CLASSES, FEATURES = (10, 100), (512, 2048)
 STRATEGIES = ("badge", "core_set", "diverse:balentacq")
 FIGURE = {"features": 512, "draws": 100, "strategies": ("balentacq", "badge")}
-AUTO = {
-    "features": 128,
-    "classes": 10,
-    "points": (10_000, 50_000, 150_000, 1_000_000),
-    "labels": (100, 1000, 10_000),
-    "strategies": ("auto", "balentacq", "badge"),
-}
+AUTO = {"features": 128, "classes": 10}
+AUTO_POINTS, LABELS = (10_000, 50_000, 150_000, 1_000_000), (100, 1000, 10_000)
+BESIDE = ("auto", "herding", "balentacq", "badge")
+IMAGES = {"points": 60_000, "labels": 100, "k": 20, "draws": 20}
+CAP = {"points": 40_000, "labels": 10_000, "k": 100, "features": 256, "classes": 10}
+HUGE = {"points": 1_000_000, "classes": 10, "features": 128, "labels": 1000}
+BATCHES = (("margin", 100_000), ("cluster_margin", 100_000), ("seals:margin", 1000))
+WIDE = (1000, 10_000)  # classes
 MIDDLE = 50_000, 100  # N where K varies, K where N varies
 REPEATS = 3
+QUESTIONS = ("peers", "large", "grid", "figure", "auto", "images", "cap", "wide", "huge")
 MB, GB = 1e3, 1e9
 
 
@@ -90,19 +105,51 @@ def network(strategy: str, points: int, classes: int, features: int, ks: list[in
 
 
 def with_labels(
-    strategy: str, points: int, classes: int, features: int, labels: int, k: int, repeats: int
+    strategy: str, points: int, classes: int, features: int, labels: int, ks: list[int], repeats: int
 ) -> dict[str, Any]:
-    """From a network's functions to picks, with points that have labels already."""
+    """From a network's functions to picks, with points that have labels already: CPU seconds for each K."""
     torch.manual_seed(0)
     sampled = MCDropout(bayesian_head(features, classes)).sample(FIGURE["draws"])
-    pool, known = torch.randn(points, features), torch.randn(labels, features)
+    return asked(sampled, torch.randn(points, features), torch.randn(labels, features), strategy, ks, repeats)
+
+
+def of_images(strategy: str, points: int, labels: int, k: int, draws: int) -> dict[str, Any]:
+    """The same with the paper's CNN; masks per point, as in its experiments, where the strategy gains by them."""
+    torch.manual_seed(0)
+    masks = "per-point" if strategy == "balentacq" else "shared"
+    sampled = MCDropout(CNNBNN()).sample(draws, masks=masks)
+    return asked(sampled, torch.randn(points, 1, 28, 28), torch.randn(labels, 1, 28, 28), strategy, [k], 1)
+
+
+def asked(sampled: Any, pool: Any, known: Any, strategy: str, ks: list[int], repeats: int) -> dict[str, Any]:
+    """CPU seconds for each K, best of several, and the peak of memory: other work on the machine counts less so."""
     gc.collect()
-    before, best = memory("VmRSS"), math.inf
+    before, best = memory("VmRSS"), dict.fromkeys(ks, math.inf)
     for _ in range(repeats):
-        start = time.perf_counter()
-        acquire(sampled, pool, k, strategy, labelled=known)
-        best = min(best, time.perf_counter() - start)
-    return {"seconds": best, "memory": memory("VmHWM") - before}
+        for k in best:
+            start = time.process_time()
+            acquire(sampled, pool, k, strategy, labelled=known)
+            best[k] = min(best[k], time.process_time() - start)
+    return {"seconds": list(best.values()), "memory": memory("VmHWM") - before}
+
+
+def of_large_batches(strategy: str, points: int, classes: int, features: int, labels: int, k: int) -> dict[str, Any]:
+    """From probabilities and features to a large batch, the first points being labelled."""
+    p, h = made(points, classes, features)
+    return asked(Draws(p, features=h), np.arange(labels, points), np.arange(labels), strategy, [k], 1)
+
+
+def of_many_classes(classes: int, points: int, labels: int) -> dict[str, Any]:
+    """Peak of memory without pages of files, and with them."""
+    torch.manual_seed(0)
+    sampled = MCDropout(bayesian_head(AUTO["features"], classes)).sample(20)
+    pool, known = torch.randn(points, AUTO["features"]), torch.randn(labels, AUTO["features"])
+    gc.collect()
+    before = memory("VmRSS")
+    with Anonymous() as seen:
+        floor = seen.peak
+        acquire(sampled, pool, 100, "auto", labelled=known)
+    return {"memory": seen.peak - floor, "all": memory("VmHWM") - before}
 
 
 def one_peer(folder: str, k: int) -> dict[str, Any]:
@@ -111,7 +158,10 @@ def one_peer(folder: str, k: int) -> dict[str, Any]:
     return timed(Draws(p[:, None], features=h), np.arange(len(p)), "badge", [k], 1)
 
 
-WORKS = {work.__name__: work for work in (selection, network, with_labels, one_peer)}
+WORKS = {
+    work.__name__: work
+    for work in (selection, network, with_labels, of_images, of_many_classes, of_large_batches, one_peer)
+}
 
 
 def apart(work: str, threads: int, **arguments: Any) -> dict[str, Any]:
@@ -209,22 +259,107 @@ def figure(threads: int, plot: Path | None) -> None:
         drawn(curves, plot)
 
 
+# ── auto ─────────────────────────────────────────────────────────────────────────────────────────
+
+
 def auto(threads: int) -> None:
-    of = {"features": AUTO["features"], "classes": AUTO["classes"]}
-    print(
-        f"From a network's functions to picks: D = {of['features']}, C = {of['classes']}, M = {FIGURE['draws']} draws"
+    """Our own over all sizes; the others by N, since neither K nor L matters to them."""
+    print(f"CPU seconds from a network's functions to picks: D = {AUTO['features']}, C = {AUTO['classes']}, 100 draws")
+    print(f"{'':10s} {'N':>9s} {'L':>7s} " + " ".join(f"{f'K = {k}':>8s}" for k in KS) + "       MB")
+    for points in AUTO_POINTS:
+        for labels in LABELS:
+            row("auto", points, labels, KS, threads)
+    for strategy in BESIDE[1:]:
+        for points in AUTO_POINTS:
+            row(strategy, points, LABELS[0], (MIDDLE[1],), threads)
+
+
+def row(strategy: str, points: int, labels: int, ks: tuple[int, ...], threads: int) -> None:
+    repeats = REPEATS if strategy == "auto" or points <= POINTS[-1] else 1
+    found = apart(
+        "with_labels", threads, strategy=strategy, points=points, labels=labels, ks=ks, repeats=repeats, **AUTO
     )
-    sizes = [
-        *((n, 100, 100) for n in AUTO["points"]),
-        *((50_000, k, 100) for k in KS),
-        *((50_000, 100, labels) for labels in AUTO["labels"]),
-    ]
-    for points, k, labels in dict.fromkeys(sizes):
-        row = f"  N = {points:9,}  K = {k:3d}  L = {labels:6,} "
-        for strategy in AUTO["strategies"]:
-            found = apart("with_labels", threads, strategy=strategy, points=points, labels=labels, k=k, repeats=2, **of)
-            row += f"  {strategy} {found['seconds']:6.2f} s {found['memory'] / MB:5.2f} GB"
-        print(row, flush=True)
+    seconds = dict(zip(ks, found["seconds"], strict=True))
+    cells = " ".join(f"{seconds[k]:8.2f}" if k in seconds else " " * 8 for k in KS)
+    print(f"{strategy:10s} {points:9,} {labels:7,} {cells} {found['memory']:8.0f}", flush=True)
+
+
+def images(threads: int) -> None:
+    print("CPU seconds of one batch, the paper's CNN: " + ", ".join(f"{n:,} {name}" for name, n in IMAGES.items()))
+    for strategy in ("auto", "balentacq", "badge"):
+        found = apart("of_images", threads, strategy=strategy, **IMAGES)
+        print(f"  {strategy:10s} {found['seconds'][0]:7.2f} s", flush=True)
+
+
+def wide(threads: int) -> None:
+    """20,000 references, whose mean probabilities alone take 800 MB with 10,000 classes."""
+    print("auto with 10,000 labels: peak of memory beyond pool and model, without pages of files (and with them)")
+    for classes in WIDE:
+        found = apart("of_many_classes", threads, classes=classes, points=50_000, labels=10_000)
+        peaks, means = f"{found['memory']:5.0f} MB ({found['all']:.0f})", 4 * MOST * classes / 1e6
+        print(f"  {classes:6,} classes: {peaks}; mean probabilities alone {means:.0f} MB", flush=True)
+
+
+def huge(threads: int) -> None:
+    print(
+        "CPU seconds of a batch, from probabilities and features: " + ", ".join(f"{n:,} {x}" for x, n in HUGE.items())
+    )
+    for strategy, k in BATCHES:
+        found = apart("of_large_batches", threads, strategy=strategy, k=k, **HUGE)
+        print(f"  {strategy:16s} K = {k:7,} {found['seconds'][0]:7.2f} s {found['memory']:8.0f} MB", flush=True)
+
+
+def rows_and_labels(data: Path | None) -> tuple[torch.Tensor, torch.Tensor]:
+    """Features of a pool and their classes: of a file, or clusters at random."""
+    if data is not None:
+        with np.load(data, allow_pickle=False) as file:
+            return torch.from_numpy(file["x_train"]).float(), torch.from_numpy(file["y_train"]).long()
+    generator = torch.Generator().manual_seed(0)
+    y = torch.randint(CAP["classes"], (CAP["points"] + CAP["labels"],), generator=generator)
+    centres = torch.randn(CAP["classes"], CAP["features"], generator=generator)
+    return centres[y] + 2 * torch.randn(len(y), CAP["features"], generator=generator), y
+
+
+def cap(data: Path | None, seeds: int = 3) -> None:
+    """Weight of the whole pool that 100 more labels cover, and what a random batch covers."""
+    x, y = rows_and_labels(data)
+    print(f"{CAP['labels']:,} labels, {CAP['k']} more: share of the pool's weight that they cover in addition")
+    for seed in range(seeds):
+        order = torch.randperm(len(x), generator=torch.Generator().manual_seed(seed))[: CAP["points"] + CAP["labels"]]
+        known, pool = order[: CAP["labels"]], x[order[CAP["labels"] :]]
+        head = Logistic(int(y.max()) + 1)
+        head.fit((x[known], y[known]), generator=torch.Generator().manual_seed(seed))
+        judge = Judge.of(head.sample(20, seed=seed), pool, x[known])
+        words = [f"random {1e4 * judge(torch.arange(CAP['k'])):.2f}"]
+        for most in (MOST, len(pool)):
+            herding.MOST = most
+            start = time.process_time()
+            picks = acquire(head.sample(20, seed=seed), pool, CAP["k"], "auto", labelled=x[known], seed=seed)
+            seconds = time.process_time() - start
+            words.append(f"{most:,} references {1e4 * judge(picks.indices):.2f} ({seconds:.1f} CPU s)")
+        herding.MOST = MOST
+        print(f"  seed {seed}, in 1/10,000: " + "   ".join(words), flush=True)
+
+
+class Judge:
+    """Covered weight, with every point of the pool as a reference."""
+
+    def __init__(self, coverage: Coverage) -> None:
+        self.coverage, self.before = coverage, coverage.covered
+
+    @classmethod
+    def of(cls, sampled: Any, pool: torch.Tensor, known: torch.Tensor) -> "Judge":
+        view, at = View(Local(), Indexed(pool)), torch.arange(len(pool))
+        everything = References.read(sampled, view, at, margin, 1.0, 0)
+        scale = herding.Herding.radius * nearest_random(everything.points, len(known) + CAP["k"])
+        coverage = Coverage(everything.points, everything.weights, scale)
+        coverage.begin(Points.of(unit(known)))
+        return cls(coverage)
+
+    def __call__(self, picks: torch.Tensor) -> float:
+        self.coverage.covered = self.before
+        self.coverage.begin(self.coverage.references[picks])
+        return float((self.coverage.covered - self.before).double() @ self.coverage.weights.double())
 
 
 def told(name: str, sizes: Iterable[int], seconds: Iterable[float]) -> str:
@@ -256,7 +391,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peers", type=Path, help="folder of the environment with the peers")
     parser.add_argument("--plot", type=Path, help="where the timing figure goes, as PNG")
-    parser.add_argument("--only", choices=("peers", "large", "grid", "figure", "auto"), help="one question, not all")
+    parser.add_argument("--only", choices=QUESTIONS, help="one question, not all")
+    parser.add_argument("--data", type=Path, help="features for `cap`, as an .npz file with x_train and y_train")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--work", choices=WORKS, help=argparse.SUPPRESS)
     parser.add_argument("--given", type=json.loads, help=argparse.SUPPRESS)
@@ -272,6 +408,10 @@ def main() -> None:
         "grid": lambda: grid(given.threads),
         "figure": lambda: figure(given.threads, given.plot),
         "auto": lambda: auto(given.threads),
+        "images": lambda: images(given.threads),
+        "cap": lambda: cap(given.data),
+        "wide": lambda: wide(given.threads),
+        "huge": lambda: huge(given.threads),
     }
     for name, ask in questions.items():
         if given.only in (None, name):

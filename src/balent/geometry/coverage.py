@@ -7,12 +7,14 @@ Facility location: gains only shrink as points are picked. So a gain from earlie
 is up to date and beats all bounds is the best of all (lazy greedy: Minoux, 1978). A copy of a picked point gains 0.
 """
 
+from collections.abc import Iterator
+
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from balent.geometry.distances import Points, squared
-from balent.geometry.rows import CHUNK
+from balent.geometry.distances import CACHED, Points, squared
 
 STORED = 1 << 30  # bytes of kernel values between candidates and references; of more they are computed again
 RENEWED = 16  # gains that are brought up to date together; twice as many each time that this is not enough
@@ -38,13 +40,13 @@ class Coverage:
 
     def begin(self, known: Points) -> None:
         """Points that cover from the beginning."""
-        for i in range(0, len(known), CHUNK):
-            self.covered = torch.maximum(self.covered, self.kernel(known[i : i + CHUNK]).amax(0))
+        for i in range(0, len(known), CACHED):
+            self.covered = torch.maximum(self.covered, self.kernel(known[i : i + CACHED]).amax(0))
 
     def greedy(self, candidates: Points, k: int) -> tuple[list[int], list[float]]:
         """k candidates, each the one of the largest gain given those before it, the first of them; and their gains."""
         kernels = Kernels(self, candidates)
-        gains = torch.cat([self._gains(kernels[at]) for at in torch.arange(len(candidates)).split(CHUNK)])
+        gains = torch.cat([self._gains(block) for block in kernels.blocks()])
         current = torch.zeros(len(candidates), dtype=torch.int64)  # picks that each gain knows of
         chosen: list[int] = []
         scores: list[float] = []
@@ -63,9 +65,9 @@ class Coverage:
             size = RENEWED
         return chosen, scores
 
-    def kernel(self, some: Points) -> Kernel:
-        """k of some points and all references."""
-        return squared(some, self.references).div_(-self.scale).exp_().float()
+    def kernel(self, some: Points, out: Kernel | None = None) -> Kernel:
+        """k of some points and all references; in `out`, if it is given."""
+        return squared(some, self.references, out).div_(-self.scale).exp_()
 
     def _gains(self, kernel: Kernel) -> Float[Tensor, " some"]:
         """What each point would add."""
@@ -73,18 +75,20 @@ class Coverage:
 
 
 class Kernels:
-    """Rows of kernel values by candidate: kept where they fit in memory, else computed when they are asked for."""
+    """Rows of kernel values by candidate: those of `blocks` are kept where they fit in memory, else computed again."""
 
     def __init__(self, coverage: Coverage, candidates: Points) -> None:
         self.coverage, self.candidates = coverage, candidates
         fits = len(candidates) * len(coverage.references) * 4 <= STORED
-        self.kept = self._all() if fits else None
+        size = len(candidates), len(coverage.references)
+        # numpy's, since it asks the system for huge pages: touching 36 MB for the first time costs a fifth of all else.
+        self.kept = torch.from_numpy(np.empty(size, np.float32)) if fits else None
 
-    def _all(self) -> Kernel:
-        found = torch.empty(len(self.candidates), len(self.coverage.references))
-        for i in range(0, len(found), CHUNK):
-            found[i : i + CHUNK] = self.coverage.kernel(self.candidates[i : i + CHUNK])
-        return found
+    def blocks(self) -> Iterator[Kernel]:
+        """All rows in order, as many at a time as stay in the cache."""
+        for i in range(0, len(self.candidates), CACHED):
+            place = None if self.kept is None else self.kept[i : i + CACHED]
+            yield self.coverage.kernel(self.candidates[i : i + CACHED], place)
 
     def __getitem__(self, at: Tensor) -> Kernel:
-        return self.coverage.kernel(self.candidates[at]) if self.kept is None else self.kept[at]
+        return self.coverage.kernel(self.candidates[at]) if self.kept is None else self.kept.index_select(0, at)

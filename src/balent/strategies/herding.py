@@ -2,9 +2,8 @@
 
 References are random points of the pool, each with a weight. A label covers what lies within a radius of it, which
 shrinks by itself as labels grow. Picked is, again and again, the reference that adds most to the covered weight
-(geometry/coverage.py). Few labels: weights say little, and coverage
-leads. Many labels: the radius is small, and weights lead. The model is asked at the references alone, so a batch
-costs the same whatever the pool.
+(geometry/coverage.py). With few labels weights say little, and coverage leads; with many the radius is small, and
+weights lead. The model is asked at the references alone, so a batch costs the same whatever the pool.
 
 This is Uncertainty Herding (Bae, Oliveira & Sutherland, 2025; MaxHerding: Bae et al., 2024) with balanced entropy as
 the uncertainty, a balance of classes, and another rule for the radius.
@@ -23,12 +22,12 @@ from balent.geometry.covers import covered
 from balent.geometry.distances import Points, unit
 from balent.geometry.embedded import LARGEST
 from balent.geometry.rows import Rows
-from balent.maths import noise
 from balent.maths.facts import declares
-from balent.maths.measures import balent, check_draws, random
+from balent.maths.measures import balent
 from balent.maths.moments import Moments
 from balent.strategies.power import log_key
-from balent.strategies.reservoir import Held, Reservoir, smallest
+from balent.strategies.reservoir import Held, Reservoir, at_random
+from balent.strategies.top_k import ByMeasure
 from balent.types import Batch, Indices, Measure, Needs, Picks, Pool, Sampled, Scores
 
 REFERENCES = 2  # purpose of random numbers; 0 and 1 are those of `Uniform` and `Power`
@@ -37,6 +36,7 @@ MOST = 20_000  # references
 PER_PICK = 3  # references that may be picked, for each pick; as many as `references` at least
 DRAWS = 20  # enough for a weight
 MEMORY = 1 << 28  # bytes of mean probabilities; more of them go to a temporary file
+TOGETHER = 1024  # references that are read together
 HIGHEST = 50.0  # log of a weight
 SMALLEST = 1e-12  # squared radius, where all points are copies of one
 
@@ -57,7 +57,9 @@ class Herding:
     references   random points that stand for the pool, at least
     near         as in `Diverse`: how near a point must be to a pick to be covered by its label
 
-    Scores are the gains: the share of the weight that each pick adds. Works without a model, on the inputs alone.
+    Scores are the gains: the share of the weight that each pick adds. Works without a model, on the inputs alone. It
+    needs distances that mean something: where they do not separate the classes (SVHN digits with features learnt on
+    photos) it is no better than random, see docs/evidence.md.
     """
 
     measure: Measure = undecided
@@ -79,62 +81,84 @@ class Herding:
         labels = 0 if known is None else len(known)
         size = min(max(self.references, PER_LABEL * (labels + k)), max(MOST, self.references, PER_PICK * k))
         found = _held(sampled, pool, seed, size, k) if pool.size is None else pool
-        at = found.positions[smallest(seed, found.keys(found.positions), REFERENCES, size)]
-        references = as_points(found.read(sampled, at, adapt.vectors), at)
-        scale = max(self.radius * nearest_random(references, labels + k), SMALLEST)
-        coverage = Coverage(references, self._weights(sampled, found, at, seed), scale)
+        at = at_random(found, seed, REFERENCES, size)
+        references = References.read(adapt.few(sampled, DRAWS), found, at, self.measure, self.balance, seed)
+        points = references.points
+        scale = max(self.radius * nearest_random(points, labels + k), SMALLEST)
+        coverage = Coverage(points, references.weights, scale)
         if known is not None:
             coverage.begin(known)
         candidates = max(self.references, PER_PICK * k)
-        chosen, gains = coverage.greedy(references[:candidates], k)
-        kind = adapt.KINDS[int(found.read(sampled, at[:1], adapt.kinds_of_vectors))]
+        chosen, gains = coverage.greedy(points[:candidates], k)
         return Picks(
             at[torch.tensor(chosen)],
             torch.tensor(gains, dtype=torch.float64),
-            covers=_covers(references, torch.tensor(chosen), gains, at, self.near),
-            plan=f"{k} of {len(at)} random points that cover the others, compared by {kind}",
+            covers=_covers(points, torch.tensor(chosen), gains, at, self.near),
+            plan=f"{k} of {len(at)} random points that cover the others, compared by {references.kind}",
         )
 
-    def _weights(self, sampled: Sampled, pool: Pool, references: Indices, seed: int) -> Float[Tensor, " references"]:
-        """Before there is a model all weigh the same."""
-        if not adapt.trained(sampled):
-            return torch.full((len(references),), 1 / len(references), dtype=torch.float64)
-        return weights(adapt.few(sampled, DRAWS), pool, references, self.measure, self.balance, seed)
+
+@dataclass(frozen=True)
+class References:
+    """Points that stand for the pool, as unit rows; their weights; and which of `adapt.KINDS` the rows are."""
+
+    points: Points
+    weights: Float[Tensor, " references"]
+    kind: str
+
+    @classmethod
+    def read(
+        cls, sampled: Sampled, pool: Pool, at: Indices, measure: Measure, balance: float, seed: int
+    ) -> "References":
+        """Each point is read once: that may be an image to decode."""
+        rows, logs, means = [], [], Rows(MEMORY, expected=len(at))
+        try:
+            for part in at.split(TOGETHER):
+                found = pool.read(sampled, part, Described(measure, seed))
+                kind, width = (int(number) for number in found[0, :2])
+                logs.append(found[:, 2].clone())  # a view would keep all of `found`
+                rows.append(found[:, 3 : 3 + width].float())
+                means.add(found[:, 3 + width :])
+            return cls(Points.of(torch.cat(rows)), weights(torch.cat(logs), means, balance), adapt.KINDS[kind])
+        finally:
+            means.close()
 
 
-def weights(
-    sampled: Sampled, pool: Pool, references: Indices, measure: Measure, balance: float, seed: int
-) -> Float[Tensor, " references"]:
+def weights(log: Float[Tensor, " references"], means: Rows, balance: float) -> Float[Tensor, " references"]:
     """w_r ∝ measure(r) · Σ_c p̄_rc / f_c, with f_c the mean of p̄_rc over the references."""
-    means, logs = Rows(MEMORY, expected=len(references)), []
-    try:
-        for part in references.split(1024):
-            found = pool.read(sampled, part, Weighed(measure, seed))
-            logs.append(found[:, 0])
-            means.add(found[:, 1:])
-        rarity = sum(means[chunk].double().sum(0) for chunk in means.chunks()).div(len(means)).pow(-balance)  # type: ignore[union-attr]
-        rarity = torch.where(rarity.isfinite(), rarity, 0)  # of a class that nothing is predicted to be
-        balanced = torch.cat([means[chunk].double() @ rarity for chunk in means.chunks()])
-    finally:
-        means.close()
-    log = torch.cat(logs).clamp(max=HIGHEST)
-    found = balanced * (log - log.max()).exp() if log.max() > -torch.inf else balanced
+    rarity = sum(means[chunk].double().sum(0) for chunk in means.chunks()).div(len(means)).pow(-balance)  # type: ignore[union-attr]
+    rarity = torch.where(rarity.isfinite(), rarity, 0)  # of a class that nothing is predicted to be
+    found = torch.cat([means[chunk].double() @ rarity for chunk in means.chunks()])
+    log = log.clamp(max=HIGHEST)
+    if log.max() > -torch.inf:
+        found *= (log - log.max()).exp()
     return found / found.sum()
 
 
 @dataclass(frozen=True)
-class Weighed:
-    """A reading: the logarithm of the measure's positive key, and the mean probabilities."""
+class Described:
+    """A reading: the kind of vector and its width, the logarithm of the measure's positive key, the unit row, p̄.
+
+    Before there is a model all weigh the same: as with one class and a measure of 1.
+    """
 
     measure: Measure
     seed: int
 
     def __call__(self, sampled: Sampled, batch: Batch, positions: Indices) -> Tensor:
+        kind = adapt.KINDS.index(adapt.kind_of_vectors(sampled, batch))
+        rows = as_points(adapt.vectors(sampled, batch), positions).features
+        log, mean = self._weighed(sampled, batch, positions)
+        about = torch.tensor([kind, rows.shape[1]], dtype=torch.float64).expand(len(rows), 2)
+        return torch.cat([about, log[:, None], rows, mean], 1)
+
+    def _weighed(self, sampled: Sampled, batch: Batch, positions: Indices) -> tuple[Tensor, Tensor]:
+        if not adapt.trained(sampled):
+            return torch.zeros(len(positions), dtype=torch.float64), torch.ones(len(positions), 1)
         m = sampled.moments(batch, positions)
-        check_draws(self.measure, m.n)
-        scores = noise.uniform(self.seed, positions) if self.measure is random else self.measure(m)
+        scores = ByMeasure(self.measure, self.seed).of(m, adapt.keys(sampled, positions))
         checks.scores(scores, positions)
-        return torch.cat([log_key(self.measure, scores)[:, None], m.mean], 1)
+        return log_key(self.measure, scores), m.mean
 
 
 def _held(sampled: Sampled, pool: Pool, seed: int, size: int, k: int) -> Held:

@@ -1,10 +1,11 @@
 """Random points of a stream, kept as they pass: the same points as of an array, in one pass."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
 
+from balent import adapt
 from balent.batches import joined, take
 from balent.maths import noise
 from balent.types import Batch, Folded, Indices, Pool, Reading, Sampled
@@ -63,10 +64,27 @@ class Held:
         return fold
 
     def read(self, sampled: Sampled, positions: Indices, what: Reading) -> Tensor:
-        order = self.positions.argsort()
-        rows = order[torch.searchsorted(self.positions[order], positions)]
-        parts = zip(rows.split(TOGETHER), positions.split(TOGETHER), strict=True)
+        parts = zip(self._rows(positions).split(TOGETHER), positions.split(TOGETHER), strict=True)
         return torch.cat([what(sampled, take(self.reservoir.batch, at), some) for at, some in parts])
+
+    def only(self, positions: Indices) -> "Held":
+        batch = take(self.reservoir.batch, self._rows(positions))
+        return Held(replace(self.reservoir, positions=positions, batch=batch), self.labelled)
+
+    def _rows(self, positions: Indices) -> Indices:
+        order = self.positions.argsort()
+        return order[torch.searchsorted(self.positions[order], positions)]
+
+
+def at_random(pool: Pool, seed: int, purpose: int, n: int) -> Indices:
+    """The positions of n points at random, in random order: those of the smallest random numbers of their keys."""
+    positions, drawn = torch.empty(0, dtype=torch.int64), torch.empty(0, dtype=torch.float64)
+    for piece in adapt.pieces(pool):
+        positions = torch.cat([positions, piece])
+        drawn = torch.cat([drawn, noise.uniform(seed, pool.keys(piece), purpose)])
+        kept = drawn.topk(min(n, len(drawn)), largest=False, sorted=True).indices
+        positions, drawn = positions[kept], drawn[kept]
+    return positions
 
 
 def smallest(seed: int, keys: Tensor, purpose: int, n: int) -> Indices:
