@@ -4,6 +4,11 @@ Every function takes an object that may be a user's and always gives an answer, 
 attributes.
 """
 
+import inspect
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TypeGuard
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -13,23 +18,31 @@ from balent.types import (
     Array,
     Batch,
     Features,
+    HasComparison,
     HasFeatures,
     HasGroups,
     HasMasks,
     HasNeeds,
     HasParts,
+    HasPieces,
     Indices,
+    Keyed,
+    KeysDraws,
     Measure,
     Measured,
     Needs,
+    Pool,
     Probabilities,
+    Rereadable,
     Sampled,
     Samples,
+    Source,
     Strategy,
     Traits,
 )
 
 KINDS = INPUTS, MODELS, FLATTENED = "the inputs", "the model's features", "the numbers of each input"
+PIECE = 1 << 20  # positions at a time
 
 
 class Untrained:
@@ -41,7 +54,7 @@ class Untrained:
         raise ValueError("there is no model yet: label points of two classes first, chosen by auto or at random")
 
     def moments(self, batch: Batch, positions: Indices | None = None) -> Moments:
-        raise ValueError("there is no model yet: label points of two classes first, chosen by auto or at random")
+        return Moments.of(self(batch, positions))
 
 
 def traits(sampled: Sampled) -> Traits:
@@ -97,9 +110,10 @@ def trained(sampled: Sampled) -> bool:
 
 
 def few(sampled: Sampled, count: int) -> Sampled:
-    """The first draws, if there are more and they are to be had alone; else all."""
+    """The first draws, if there are more and they are to be had alone without a loss of features; else all."""
     more = (traits(sampled).n or 0) > count
-    return sampled.part(0, count) if more and isinstance(sampled, HasParts) else sampled
+    some = sampled.part(0, count) if more and isinstance(sampled, HasParts) else sampled
+    return some if has_features(some) == has_features(sampled) else sampled
 
 
 def only_positions(sampled: Sampled) -> bool:
@@ -132,6 +146,27 @@ def kind_of_vectors(sampled: Sampled, batch: Batch) -> str:
     return FLATTENED
 
 
+def comparable(sampled: Sampled, batch: Batch) -> bool:
+    """Can such points be compared as vectors?"""
+    try:
+        kind_of_vectors(sampled, batch)
+    except ValueError:
+        return False
+    return True
+
+
+def will_compare(predictor: Samples, batch: Batch) -> bool:
+    """Once it is trained, can such points be compared?  Yes, unless the predictor says otherwise."""
+    if not isinstance(predictor, HasComparison):
+        return True
+    return predictor.compares(batch) or comparable(Untrained(), batch)
+
+
+def tried(sampled: Sampled) -> Sampled:
+    """The draws that show whether a model takes a pool: one of costly ones, else all."""
+    return few(sampled, 1) if traits(sampled).costly else sampled
+
+
 def _is_floating(array: Array) -> bool:
     return array.is_floating_point() if isinstance(array, Tensor) else array.dtype.kind == "f"
 
@@ -141,11 +176,72 @@ def _numbers(array: Array) -> Tensor:
     return array if isinstance(array, Tensor) else torch.from_numpy(np.array(array, np.float32))
 
 
-def kinds_of_vectors(sampled: Sampled, batch: Batch, positions: Indices) -> Tensor:
-    """A reading: which of KINDS the vectors of these points are."""
-    return torch.full((len(positions),), KINDS.index(kind_of_vectors(sampled, batch)))
-
-
 def draws(sampled: Sampled, batch: Batch, positions: Indices | None = None) -> Probabilities:
     """The draws themselves."""
     return sampled(batch, positions)
+
+
+# ── pools ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def rereadable(source: object) -> TypeGuard[Rereadable]:
+    """Can its points be read again?  As isinstance, which would make the positions of all points to find out."""
+    nothing = object()
+    return all(inspect.getattr_static(source, name, nothing) is not nothing for name in ("positions", "at"))
+
+
+def pieces(pool: Pool | Source) -> Iterator[Indices]:
+    """The positions of all points in order, some at a time; none of a stream."""
+    if isinstance(pool, HasPieces):
+        yield from pool.pieces()
+    elif isinstance(pool, Pool) or rereadable(pool):
+        yield from (piece for piece in pool.positions.split(PIECE) if len(piece))
+
+
+def first(pool: Pool | Source, count: int) -> Indices:
+    """The positions of the first points."""
+    return next(pieces(pool), torch.empty(0, dtype=torch.int64))[:count]
+
+
+def keys(sampled: Sampled, positions: Indices) -> Indices:
+    """What noise at these points is keyed by, within an engine: the positions, unless their source has keys."""
+    return sampled.keys(positions) if isinstance(sampled, Keyed) else positions
+
+
+def at_keys(sampled: Sampled, source: Source) -> Sampled:
+    """The same posterior samples, which know points by the keys of the source if it has some."""
+    keyed = isinstance(source, KeysDraws) and source.keyed and trained(sampled)
+    return AtKeys(sampled, source) if keyed and isinstance(source, KeysDraws) else sampled
+
+
+@dataclass(frozen=True)
+class AtKeys:
+    """Posterior samples to which a point is known by its key, wherever it lies in the pool."""
+
+    sampled: Sampled
+    source: Keyed
+
+    def keys(self, positions: Indices) -> Indices:
+        return self.source.keys(positions)
+
+    @property
+    def traits(self) -> Traits:
+        return replace(traits(self.sampled), features=has_features(self.sampled))
+
+    def __call__(self, batch: Batch, positions: Indices | None = None) -> Probabilities:
+        return self.sampled(batch, self._keys(positions))
+
+    def moments(self, batch: Batch, positions: Indices | None = None) -> Moments:
+        return self.sampled.moments(batch, self._keys(positions))
+
+    def groups(self, batch: Batch, positions: Indices | None, count: int) -> list[Moments]:
+        return groups(self.sampled, batch, self._keys(positions), count)
+
+    def part(self, start: int, stop: int) -> "AtKeys":
+        return AtKeys(part(self.sampled, start, stop), self.source)
+
+    def features(self, batch: Batch) -> Array:
+        return features(self.sampled, batch)
+
+    def _keys(self, positions: Indices | None) -> Indices | None:
+        return None if positions is None else self.keys(positions)

@@ -9,7 +9,7 @@ Protocols are small. What a plug-in may offer beyond its protocol is declared by
 `HasParts`, …) or in one value (`Traits`, `Needs`), and is read in one place: `adapt.py`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
@@ -84,6 +84,7 @@ class Traits:
     independent: bool = True  # draws are independent, so groups of them give a standard error
     plan: str = ""  # how it is evaluated, in words
     features: bool = True  # its method `features`, if it has one, works
+    costly: bool = False  # each draw costs much when it is first needed, so no more of them are made than are used
     by_position: bool = False  # it knows points by their positions alone, not by inputs (`balent.Draws`)
 
 
@@ -140,9 +141,23 @@ class Predictor(Protocol):
 
 @runtime_checkable
 class HasWidth(Protocol):
-    """A predictor that knows, before it is trained, how many classes it has an output for."""
+    """A predictor that knows, before it is trained, how many classes it has an output for; None: labels decide."""
 
-    def width(self, batch: Batch, /) -> int: ...
+    def width(self, batch: Batch, /) -> int | None: ...
+
+
+@runtime_checkable
+class HasComparison(Protocol):
+    """A predictor that knows, before it is trained, whether its draws will have features of such points."""
+
+    def compares(self, batch: Batch, /) -> bool: ...
+
+
+@runtime_checkable
+class Grows(Protocol):
+    """A predictor that takes more classes. What it was trained on is forgotten; the next fit is as wide as that."""
+
+    def grow(self, classes: int, /) -> None: ...
 
 
 @runtime_checkable
@@ -190,6 +205,40 @@ class Keyed(Protocol):
 
 
 @runtime_checkable
+class KeysDraws(Keyed, Protocol):
+    """A source whose keys, if `keyed`, take the place of positions in masks and in all noise."""
+
+    @property
+    def keyed(self) -> bool: ...
+
+
+@runtime_checkable
+class HasPieces(Protocol):
+    """A source or a pool that lists its positions some at a time: those of 10⁸ points take 800 MB."""
+
+    def pieces(self) -> Iterator[Indices]: ...
+
+
+@runtime_checkable
+class Spanned(Protocol):
+    """A source that is cut into spans, each of which a worker opens and reads by itself.
+
+    Spans are small and picklable, and stand in the order of the pool. `part` has the blocks of a pass over all, where
+    the size of blocks divides `rows`.
+    """
+
+    def spans(self, rows: int, /) -> Sequence[Any]: ...
+    def part(self, span: Any, /) -> Source: ...
+
+
+@runtime_checkable
+class Skips(Protocol):
+    """A source, or a part of one, that may go on without rows that cannot be read, and lists them."""
+
+    skipped: list[Any]
+
+
+@runtime_checkable
 class Fold(Protocol):
     """A small, picklable accumulator over a pool: the k best, an embedding, a matrix of sums.
 
@@ -199,6 +248,14 @@ class Fold(Protocol):
 
     def add(self, sampled: Sampled, batch: Batch, positions: Indices, /) -> None: ...
     def merge(self, other: Any, /) -> Any: ...
+
+
+@runtime_checkable
+class HasState(Protocol):
+    """A fold whose content is tensors: it is sent and kept on disk without pickles."""
+
+    def state(self) -> dict[str, Tensor]: ...
+    def load_state(self, state: dict[str, Tensor], /) -> None: ...  # of a fold that was made alike and saw nothing
 
 
 Folded = TypeVar("Folded", bound=Fold)
@@ -226,6 +283,7 @@ class Pool(Protocol):
     def keys(self, positions: Indices, /) -> Indices: ...  # what noise is keyed by: positions, or hashes of ids
     def scan(self, sampled: Sampled, fold: Folded, /) -> Folded: ...
     def read(self, sampled: Sampled, positions: Indices, what: Reading, /) -> Tensor: ...
+    def only(self, positions: Indices, /) -> "Pool": ...  # these points alone, in ascending order
 
 
 # ── strategies ───────────────────────────────────────────────────────────────────────────────────

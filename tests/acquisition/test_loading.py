@@ -74,7 +74,7 @@ def test_what_is_drawn_already_is_taken_as_it_is(models):
     ("name", "settings", "message"),
     [
         ("clasifier", {}, "did you mean classifier"),
-        ("number", {}, "must make a torch module, a predictor or a Sampled, but made int"),
+        ("number", {}, "must make a torch module with dropout, an estimator .*, but made int"),
         ("classifier", {"draws": "many"}, 'must be a number, "auto" or "analytic"'),
         ("classifier", {"strategy": "bold"}, "did you mean bald"),
         ("classifier", {"masks": "own"}, "masks"),
@@ -101,7 +101,7 @@ def test_pools_are_arrays_of_files_or_made(models, tmp_path):
     assert np.array_equal(loading.pool(str(tmp_path / "x.npy"), None), x)
     assert len(loading.pool(str(tmp_path / "two.npz"), "b")) == 2
     assert isinstance(loading.pool(f"{models}:classifier", None), nn.Module)
-    with pytest.raises(ValueError, match=r"holds 2 arrays \(a, b\); choose one with --key"):
+    with pytest.raises(ValueError, match=r"holds 2 arrays \(a, b\); choose one with --column"):
         loading.pool(str(tmp_path / "two.npz"), None)
     (tmp_path / "text.npy").write_text("no array")
     with pytest.raises(ValueError, match=r"is not a readable \.npy file"):

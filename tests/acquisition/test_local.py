@@ -1,13 +1,14 @@
 """The engine of one process: every point is folded once, whatever fits in memory."""
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import pytest
 import torch
 from helpers.examples import probabilities
 
 from balent import Draws
-from balent.acquisition.engines.local import Local, add, tried
+from balent.acquisition.engines.local import Local, halved, tried
 from balent.data.pool import Indexed, Stream
 from balent.types import Engine, Fold
 
@@ -75,7 +76,7 @@ def test_a_block_that_does_not_fit_is_halved_and_no_point_is_added_twice(most, e
 @pytest.mark.parametrize("error", [*OUT_OF_MEMORY.values(), ValueError("broken")], ids=repr)
 def test_one_point_that_does_not_fit_is_an_error(error):
     with pytest.raises(type(error)):
-        add(Seen(0, error), SAMPLED, torch.tensor([4]), torch.tensor([4]))
+        halved(partial(Seen(0, error).add, SAMPLED), torch.tensor([4]), torch.tensor([4]))
 
 
 def test_an_error_of_another_kind_is_not_tried_again():

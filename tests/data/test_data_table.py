@@ -81,7 +81,7 @@ def test_what_is_wrong_with_a_table_is_said(tmp_path):
         read(str(path))
     for text, why in (
         ("a,b\n1,2\n", "must have a column label or class or target or y, but has a, b"),
-        ("a,label\n1,2\n1\n", "row 2, has 1 cells, but the header has 2"),
+        ("a,label\n1,2\n1\n", "line 3, has 1 cells, but the header has 2"),
         ("a,a,label\n1,2,3\n", "two columns of one name"),
         ("a,label\n", "must have rows"),
         ("label\n1\n", "columns of numbers besides 'label'"),
@@ -90,7 +90,7 @@ def test_what_is_wrong_with_a_table_is_said(tmp_path):
         with pytest.raises(ValueError, match=why):
             read(str(path))
     path.write_bytes(b"a,label\n\xff\xfe,1\n")
-    with pytest.raises(ValueError, match="cannot be read as CSV"):
+    with pytest.raises(ValueError, match="line 2, is not UTF-8"):
         read(str(path))
     (tmp_path / "t.parquet").write_bytes(b"not parquet")
     with pytest.raises(ValueError, match="cannot be read as parquet"):

@@ -55,6 +55,17 @@ def test_a_copy_of_a_pick_gains_nothing():
     assert gains[6:] == [0] * 12
 
 
+@pytest.mark.parametrize("scale", [0.01, 0.5])
+def test_a_copy_gains_nothing_in_another_block_either(scale):
+    """Rows of a product must not depend on where they stand in it by more than COPY."""
+    once, count = unit(normal(300, 64, dtype=torch.float32)), 600
+    order = torch.randperm(count, generator=torch.Generator().manual_seed(0))
+    points = Points.of(once.repeat(2, 1)[order])
+    chosen, gains = Coverage(points, torch.full((count,), 1 / count), scale).greedy(points, count)
+    assert len({int(order[i]) % 300 for i in chosen[:300]}) == 300
+    assert gains[300:] == [0] * 300
+
+
 def test_a_copy_of_a_labelled_point_gains_nothing():
     known = rows(3)
     found = Coverage(Points.of(rows(50, seed=1)), torch.ones(50), 0.5)

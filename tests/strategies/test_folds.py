@@ -7,8 +7,10 @@ import torch
 from helpers.examples import normal, probabilities
 
 from balent import Draws
-from balent.acquisition.beside import Together
+from balent.acquisition.beside import ScoreTable, Together
+from balent.geometry.distances import Points
 from balent.geometry.embedded import Embedding
+from balent.geometry.k_nearest import KNearest
 from balent.maths.measures import bald
 from balent.strategies.badge import uncertainty
 from balent.strategies.column import Column
@@ -16,10 +18,12 @@ from balent.strategies.core_mse import Bounds, Gram, Pilot, log_loss
 from balent.strategies.race import packed
 from balent.strategies.shortlist import Kept
 from balent.strategies.top_k import ByMeasure, Halves, Top
+from balent.types import HasState
 
 POINTS, DRAWS, CLASSES = 40, 8, 3
 SAMPLED = Draws(probabilities(POINTS, DRAWS, CLASSES), features=normal(POINTS, 5))
 SCORE = ByMeasure(bald, 0)
+CENTRES = Points.of(normal(4, 5, seed=1, dtype=torch.float32))
 ROOT = Pilot(normal(DRAWS, DRAWS) @ normal(DRAWS, DRAWS).T).root
 
 
@@ -47,6 +51,9 @@ FOLDS = {
     "embedding": (lambda: Embedding(None, 1 << 20, "float32", None), all_rows),
     "gradients": (lambda: Embedding(uncertainty, 1 << 20, "float32", POINTS), all_rows),
     "float16": (lambda: Embedding(uncertainty, 1 << 20, "float16", None), all_rows),
+    "k nearest": (lambda: KNearest(CENTRES, 3), lambda fold: fold.pairs()),
+    "many nearest": (lambda: KNearest(CENTRES, POINTS + 1), lambda fold: fold.pairs()),
+    "large k": (lambda: Top(SCORE, 30), lambda fold: best(fold.best)),
     "bounds": (lambda: Bounds(ROOT, None), lambda fold: (fold.values, fold.positions)),
     "gram": (
         lambda: Bounds(ROOT, Gram(log_loss)),
@@ -93,6 +100,34 @@ def test_folds_travel(name):
         sent.add(SAMPLED, positions, positions)
     back = pickle.loads(pickle.dumps(sent))
     assert_same(name, back.merge(folded(name, 20, POINTS)), folded(name, 0, POINTS))
+
+
+@pytest.mark.parametrize("name", [name for name in FOLDS if isinstance(FOLDS[name][0](), HasState)])
+@pytest.mark.parametrize("cut", [0, 20])
+def test_a_fold_is_kept_as_tensors(name, cut):
+    """On disk and on the way from a worker; also one that saw nothing."""
+    again = FOLDS[name][0]()
+    again.load_state({key: x.clone() for key, x in folded(name, 0, cut).state().items()})
+    assert_same(name, again.merge(folded(name, cut, POINTS)), folded(name, 0, POINTS))
+
+
+def test_all_folds_but_those_of_streams_are_kept_as_tensors():
+    assert [name for name in FOLDS if not isinstance(FOLDS[name][0](), HasState)] == ["kept"]
+
+
+def test_scores_of_all_points_are_written_where_the_writer_is():
+    """A worker keeps them, and has no writer."""
+    written = []
+    table = ScoreTable({"bald": bald}, 0, lambda positions, scores: written.append((positions, scores)))
+    sent = pickle.loads(pickle.dumps(table))
+    sent.add(SAMPLED, torch.arange(9), torch.arange(9))
+    assert written == []
+    again = pickle.loads(pickle.dumps(table))
+    again.load_state(sent.state())
+    table.merge(again)
+    ((positions, scores),) = written
+    assert positions.tolist() == list(range(9))
+    assert torch.equal(scores[:, 0], SCORE(SAMPLED, torch.arange(9), torch.arange(9)))
 
 
 @every

@@ -12,9 +12,11 @@ from balent.acquisition.engines.local import Local
 from balent.acquisition.view import View
 from balent.adapt import Untrained
 from balent.data.pool import Indexed, Subset
+from balent.geometry import rows
 from balent.maths.measures import balent
 from balent.maths.moments import Moments
 from balent.strategies import herding, strategy
+from balent.strategies.herding import References
 from balent.strategies.reservoir import Reservoir
 
 POINTS, CLASSES = 120, 3
@@ -33,8 +35,8 @@ def picks(k=6, seed=0, how="herding", **options):
 
 
 def found_weights(p, measure=herding.undecided, balance=1.0):
-    view = View(Local(), Indexed(np.arange(len(p))))
-    return herding.weights(Draws(p), view, torch.arange(len(p)), measure, balance, 0)
+    sampled, view = Draws(p, features=normal(len(p), 5)), View(Local(), Indexed(np.arange(len(p))))
+    return References.read(sampled, view, torch.arange(len(p)), measure, balance, 0).weights
 
 
 def test_weights_are_balanced_entropy_times_the_rarity_of_classes():
@@ -67,10 +69,48 @@ def test_a_measure_that_is_zero_everywhere_leaves_the_balance():
 
 
 def test_memory_for_classes_is_bounded(monkeypatch):
+    """Means that need more than that go to a temporary file, and weigh the same."""
+    files, make = [], rows.tempfile.TemporaryFile
+    monkeypatch.setattr(rows.tempfile, "TemporaryFile", lambda **how: files.append(make(**how)) or files[-1])
     p, _ = drawn()
     whole = found_weights(p)
-    monkeypatch.setattr(herding, "MEMORY", 64)
+    assert not files
+    monkeypatch.setattr(herding, "MEMORY", POINTS * CLASSES * 4 - 1)
+    monkeypatch.setattr(herding, "TOGETHER", 50)
     torch.testing.assert_close(found_weights(p), whole, rtol=0, atol=0)
+    assert [file.closed for file in files] == [True]
+
+
+class Counted(Indexed):
+    """Counts how often each point is read."""
+
+    def at(self, positions):
+        self.read = getattr(self, "read", torch.zeros(self.size, dtype=torch.int64))
+        self.read[positions] += 1
+        return super().at(positions)
+
+
+def test_each_reference_is_read_once_for_both_its_vector_and_its_weight():
+    p, h = drawn()
+    source = Counted(np.arange(POINTS))
+    Herding(references=50)(Draws(p, features=h), View(Local(), source), 4, generator=generator(0))
+    tried_out = source.positions[:2]  # by the engine, so that a pool that does not fit the model is refused
+    source.read[tried_out] -= 1
+    assert source.read.sum() == 50
+    assert source.read.max() == 1
+
+
+class Featureless(Draws):
+    """A user's draws, whose parts forget the features."""
+
+    def part(self, start, stop):
+        return Draws(self.array[:, start:stop])
+
+
+def test_draws_whose_parts_have_no_features_are_used_whole():
+    p, h = drawn(draws=30)
+    found = acquire(Featureless(p, features=h), np.arange(POINTS), 6, "herding")
+    assert "the model's features" in found.plan
 
 
 # ── picks ────────────────────────────────────────────────────────────────────────────────────────

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from balent import checks
 from balent.acquisition.beside import Known, Together
+from balent.acquisition.drawn_rows import DrawnRows, DrawnShards
 from balent.acquisition.draws import Draws
 from balent.acquisition.engines.local import Local
 from balent.acquisition.score import Scored
@@ -19,7 +20,7 @@ from balent.data.probabilities import Table
 from balent.maths.measures import check_draws, random
 from balent.maths.named import measure as named
 from balent.strategies.top_k import FEWEST, ByMeasure, Halves, Top
-from balent.types import Batch, Fold, Indices, Measure, Picks, Sampled
+from balent.types import Batch, Fold, Indices, Measure, Picks, Rereadable, Sampled
 
 Advance = Callable[[int], None]
 
@@ -37,7 +38,7 @@ def example(pool: int = 2000, draws: int = 100, classes: int = 10) -> Table:
 class Job:
     """The arguments of `balent score`."""
 
-    table: Table
+    table: Table | DrawnShards
     names: tuple[str, ...]
     logits: bool = False
     error: bool = False
@@ -61,8 +62,8 @@ class Job:
         """One row per point, in the order of the pool."""
         columns = Side([Scored(f, self.seed, self.error) for f in self.measures.values()])
         for positions, found in Local(count=advance).stream(self._sampled, self._points, columns):
-            for position, row in zip(positions.tolist(), found.tolist(), strict=True):
-                yield [self.table.name(position), *row]
+            for name, row in zip(self.table.named(positions), found.tolist(), strict=True):
+                yield [name, *row]
 
     def best(self, k: int, advance: Advance) -> "Ranking":
         """The k best of each measure, from one pass; those are read again for their errors."""
@@ -74,12 +75,14 @@ class Job:
         return Ranking(self.table, picks, errors)
 
     @cached_property
-    def _sampled(self) -> Draws:
+    def _sampled(self) -> Sampled:
+        if isinstance(self.table, DrawnShards):
+            return DrawnRows(*self.table.shape[1:], logits=self.logits)
         return Draws(self.table, logits=self.logits)
 
     @property
-    def _points(self) -> Indexed:
-        return Indexed(np.arange(len(self.table)))
+    def _points(self) -> Rereadable:
+        return self.table.shards if isinstance(self.table, DrawnShards) else Indexed(np.arange(len(self.table)))
 
     def _fold(self, measure: Measure, k: int) -> Halves | Top:
         halves = measure is not random and self.table.shape[1] >= FEWEST
@@ -112,7 +115,7 @@ def _picks(fold: Fold) -> Picks:
 class Ranking:
     """The best points of each measure, with their errors if requested."""
 
-    table: Table
+    table: Table | DrawnShards
     picks: dict[str, Picks]
     errors: dict[str, list[float]]
 
@@ -122,9 +125,10 @@ class Ranking:
 
     def _rows(self) -> Iterator[list[object]]:
         for name, picks in self.picks.items():
-            columns = [picks.indices.tolist(), picks.scores.tolist(), *([self.errors[name]] if self.errors else [])]
-            for rank, (position, *numbers) in enumerate(zip(*columns, strict=True), 1):
-                yield [name, rank, self.table.name(position), *numbers]
+            points = self.table.named(torch.as_tensor(picks.indices))
+            columns = [points, picks.scores.tolist(), *([self.errors[name]] if self.errors else [])]
+            for rank, row in enumerate(zip(*columns, strict=True), 1):
+                yield [name, rank, *row]
 
     def remarks(self) -> Iterator[str]:
         for name, picks in self.picks.items():

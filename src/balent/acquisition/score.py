@@ -61,7 +61,7 @@ class Scored:
     def __call__(self, sampled: Sampled, batch: Batch, positions: Indices) -> Tensor:
         groups = adapt.groups(sampled, batch, positions, GROUPS if self.with_error else 1)
         constant = self.measure is random  # does not depend on the draws
-        scores = noise.uniform(self.seed, positions) if constant else self.measure(merged(groups))
+        scores = noise.uniform(self.seed, adapt.keys(sampled, positions)) if constant else self.measure(merged(groups))
         checks.scores(scores, positions)
         if not self.with_error:
             return scores[:, None]

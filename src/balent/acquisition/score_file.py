@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -23,18 +23,28 @@ def written(path: str | os.PathLike[str], names: list[str], total: int | None) -
             "scores=… needs a pool of known length, but it is a stream; pass an array, a Dataset or a DataLoader"
         )
     target = Path(path)
-    table_in = checks.lookup({".npy": _npy, ".parquet": _parquet}, target.suffix, "writer for files ending in")
-    with outputs.whole(target) as partial, table_in(partial, names, total) as table:
+    checks.lookup(WRITERS, target.suffix, "writer for files ending in")
+    with outputs.whole(target) as partial, table(partial, target.suffix, names, total) as rows:
 
         def write(positions: Indices, scores: Tensor) -> None:
-            table[positions.numpy()] = scores.numpy()
+            rows[positions.numpy()] = scores.numpy()
 
         yield write
 
 
+def table(path: Path, suffix: str, names: list[str], total: int, first: int = 0) -> AbstractContextManager[np.ndarray]:
+    """A table [points, measures] to fill, which is a file at the end. `first` is the position of its first row."""
+    return WRITERS[suffix](path, names, total, first)
+
+
 @contextmanager
-def _npy(path: Path, names: list[str], total: int) -> Iterator[np.ndarray]:
+def _npy(path: Path, names: list[str], total: int, first: int = 0) -> Iterator[np.ndarray]:
     """A table to fill, which is the file."""
+    if not total:
+        with path.open("wb") as file:
+            np.save(file, np.empty((0, len(names))))
+        yield np.empty((0, len(names)))
+        return
     table = np.lib.format.open_memmap(path, "w+", np.float64, (total, len(names)))
     _reserve(path)
     yield table
@@ -42,7 +52,7 @@ def _npy(path: Path, names: list[str], total: int) -> Iterator[np.ndarray]:
 
 
 @contextmanager
-def _parquet(path: Path, names: list[str], total: int) -> Iterator[np.ndarray]:
+def _parquet(path: Path, names: list[str], total: int, first: int = 0) -> Iterator[np.ndarray]:
     """A table to fill, which becomes the file when it is full."""
     import pyarrow
     from pyarrow import parquet
@@ -50,8 +60,11 @@ def _parquet(path: Path, names: list[str], total: int) -> Iterator[np.ndarray]:
     rough = outputs.fresh(outputs.unused(path.parent, "scores"), mode=0o600)
     with rough as beside, _npy(beside, names, total) as table:
         yield table
-        columns = {"point": np.arange(len(table)), **dict(zip(names, table.T, strict=True))}
+        columns = {"point": first + np.arange(len(table)), **dict(zip(names, table.T, strict=True))}
         parquet.write_table(pyarrow.table(columns), path)
+
+
+WRITERS = {".npy": _npy, ".parquet": _parquet}
 
 
 def _reserve(path: Path) -> None:

@@ -11,6 +11,7 @@ import io
 import math
 import re
 import struct
+import threading
 import zlib
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -19,8 +20,6 @@ from typing import IO, Any, Literal
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo, is_zipfile
 
 import numpy as np
-
-from balent import checks
 
 MAGIC = b"\x93NUMPY"
 # By version: how the length of the header is written, and its encoding.
@@ -36,6 +35,9 @@ DAMAGE = (
     *(ValueError, TypeError, LookupError, OverflowError, EOFError, OSError, RuntimeError, SyntaxError, MemoryError),
     *(BadZipFile, zlib.error, struct.error),
 )
+
+# CPython 3.11 counts the depth of syntax trees per interpreter, not per thread: two threads that parse at once may fail.
+PARSING = threading.Lock()
 
 Bytes = io.BufferedIOBase | IO[bytes]
 
@@ -99,10 +101,23 @@ def npy(path: Path, mode: Literal["r", "c"] = "r") -> np.ndarray:
 
 def stored(path: Path) -> Stored:
     """The array of an .npy, if the file has the size that its header declares."""
-    with path.open("rb") as file, _in_words(path, ".npy"):
+    with path.open("rb") as file:
+        return Stored(path, header_of(path, file, path.stat().st_size))
+
+
+def header_of(where: Path | str, file: Bytes, size: int) -> Header:
+    """The header of an .npy, if a file of this size can hold what it declares, and nothing else."""
+    with _in_words(where, ".npy"):
         header = _header(file)
-    _check(f"{path}", header, path.stat().st_size)
-    return Stored(path, header)
+    _check(f"{where}", header, size)
+    return header
+
+
+def of_bytes(where: str, content: bytes) -> np.ndarray:
+    """The array of an .npy whose bytes are known; it cannot be written to."""
+    file = io.BytesIO(content)
+    h = header_of(where, file, len(content))
+    return _aligned(np.frombuffer(content, h.dtype, offset=h.offset).reshape(h.shape, order=h.order))
 
 
 def npz(path: Path, key: str | None = None) -> np.ndarray:
@@ -146,10 +161,12 @@ def _members(archive: ZipFile) -> dict[str, ZipInfo]:
 def _member(path: Path, archive: ZipFile, key: str | None) -> ZipInfo:
     found = _members(archive)
     if key is None and len(found) != 1:
-        what = f"{len(found)} arrays ({', '.join(found)}); choose one with --key" if found else "no array"
+        what = f"{len(found)} arrays ({', '.join(found)}); choose one with --column" if found else "no array"
         raise ValueError(f"{path} holds {what}")
     name = next(iter(found)) if key is None else key
     if name not in found:
+        from balent import checks  # imports torch, which the labelling page does without
+
         raise ValueError(f"{path} has no array {name!r}; {checks.nearest(name, found) if found else 'it is empty'}")
     return _stored(path, name, found[name])
 
@@ -206,7 +223,8 @@ def _header(file: Bytes) -> Header:
 
 def _literal(text: str) -> Any:
     try:
-        return ast.literal_eval(re.sub(r"(\d)L\b", r"\1", text).strip())  # 10L is a number of Python 2
+        with PARSING:
+            return ast.literal_eval(re.sub(r"(\d)L\b", r"\1", text).strip())  # 10L is a number of Python 2
     except DAMAGE:
         raise ValueError(f"its header is damaged: {text[:80]!r}") from None
 
@@ -243,8 +261,10 @@ def check_memory(where: str, memory: int, disk: int) -> None:
 
 
 @contextlib.contextmanager
-def _in_words(path: Path, kind: str) -> Iterator[None]:
+def _in_words(path: Path | str, kind: str) -> Iterator[None]:
     try:
         yield
+    except ConnectionError:  # of a file elsewhere, which may be sound
+        raise
     except DAMAGE as error:
         raise ValueError(f"{path} is not a readable {kind} file: {str(error) or type(error).__name__}") from None

@@ -31,6 +31,12 @@ def unescaped(cell: str) -> str:
     return cell[1:] if ESCAPED.match(cell) else cell
 
 
+def shown(value: Any, most: int = 80) -> str:
+    """A value in an error message: not all of it, if it is long."""
+    text = repr(value)
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
 def write(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """All of it or nothing: the file appears under its name when it is complete.
 

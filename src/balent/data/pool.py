@@ -7,18 +7,19 @@ collates; any other iterable is a stream of batches, read once. Labels in the it
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
+from jaxtyping import Int
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, IterableDataset, default_collate
 
 from balent import checks
 from balent.batches import size
 from balent.data.views import Images, Repeated
-from balent.types import Array, Batch, Indices, Source
+from balent.types import Array, Batch, Indices, Keyed, KeysDraws, Rereadable, Source
 
 LABELS = ("label", "labels")  # of items that are dicts
 TOGETHER = 256  # items per batch, where they are read one by one
@@ -110,6 +111,14 @@ class Indexed:
             stop = min(start + points, len(self))
             yield self[start:stop], torch.arange(start, stop)
 
+    def spans(self, rows: int) -> list[range]:
+        """All points, at most `rows` of them at a time."""
+        return ranges(len(self), rows)
+
+    def part(self, span: range) -> "Subset":
+        """The points of a span."""
+        return Subset(self, torch.arange(span.start, span.stop))
+
 
 @dataclass(frozen=True)
 class Subset:
@@ -117,7 +126,7 @@ class Subset:
 
     whole: Indexed
     positions: Indices  # ascending
-    hashes: Indices | None = None  # of the ids of all points of the whole
+    hashes: Int[Tensor, " pool"] | None = None  # of the ids of all points of the whole
 
     def keys(self, positions: Indices) -> Indices:
         """What noise is keyed by: hashes of ids, or positions where there are none."""
@@ -139,6 +148,54 @@ class Subset:
     def blocks(self, points: int) -> Iterator[tuple[Batch, Tensor]]:
         for part in self.positions.split(points):
             yield self.at(part), part
+
+    def spans(self, rows: int) -> list[range]:
+        """All points, at most `rows` of them at a time."""
+        return ranges(len(self), rows)
+
+    def part(self, span: range) -> "Subset":
+        """The points of a span."""
+        return replace(self, positions=self.positions[span.start : span.stop])
+
+
+def ranges(points: int, rows: int) -> list[range]:
+    """0..points in ranges of this length; the last one may be shorter."""
+    return [range(start, min(start + rows, points)) for start in range(0, points, rows)]
+
+
+@dataclass(frozen=True)
+class Narrowed:
+    """Some points of any source that can be read again, at the positions that they have in it."""
+
+    whole: Rereadable
+    positions: Indices  # ascending
+
+    @property
+    def size(self) -> int:
+        return len(self.positions)
+
+    @property
+    def keyed(self) -> bool:
+        """Whether keys take the place of positions in masks, too."""
+        return isinstance(self.whole, KeysDraws) and self.whole.keyed
+
+    def keys(self, positions: Indices) -> Indices:
+        return self.whole.keys(positions) if isinstance(self.whole, Keyed) else positions
+
+    def at(self, positions: Indices) -> Batch:
+        return self.whole.at(positions)
+
+    def blocks(self, points: int) -> Iterator[tuple[Batch, Tensor]]:
+        for part in self.positions.split(points):
+            yield self.at(part), part
+
+    def spans(self, rows: int) -> list[range]:
+        """All points, at most `rows` of them at a time."""
+        return [range(start, min(start + rows, self.size)) for start in range(0, self.size, rows)]
+
+    def part(self, span: range) -> "Narrowed":
+        """The points of a span."""
+        return replace(self, positions=self.positions[span.start : span.stop])
 
 
 def _rows(array: Array, points: slice | Tensor) -> Array:

@@ -17,6 +17,7 @@ import numpy as np
 from balent import checks
 from balent.data import arrays
 from balent.data.cells import unescaped
+from balent.data.formats.parquet import arrow
 
 COLUMNS = ("point", "draw", "class", "probability")
 ROW = 8 * len(COLUMNS)  # bytes that a row of a parquet file takes at least
@@ -38,6 +39,10 @@ class Table:
 
     def name(self, position: int) -> Any:
         return position if self.names is None else self.names[position]
+
+    def named(self, positions: Any) -> list[Any]:
+        """What the file calls these points."""
+        return [self.name(position) for position in positions.tolist()]
 
 
 def read(path: Path, key: str | None = None) -> Table:
@@ -84,15 +89,6 @@ def _csv(path: Path, key: str | None) -> Table:
     except ValueError as error:
         raise ValueError(f"{path} must have numbers in the column probability: {error}") from None
     return _from_long(path, [_named([unescaped(cell) for cell in column]) for column in named], numbers)
-
-
-def arrow() -> tuple[type[Exception], Any]:
-    """The exception that pyarrow raises for damaged files, and its parquet module."""
-    try:
-        from pyarrow import ArrowException, parquet
-    except ImportError:
-        raise ValueError("parquet files need pyarrow; install it with: pip install 'balent[parquet]'") from None
-    return ArrowException, parquet
 
 
 def _parquet(path: Path, key: str | None) -> Table:

@@ -18,16 +18,26 @@ from torch import Tensor
 
 from balent import by_name, checks
 from balent.data import arrays
+from balent.data.cells import shown
 from balent.data.formats import cifar, idx, limits, svhn, tinyimagenet
 from balent.data.formats import folder as folders
 from balent.data.formats.contents import UNLABELLED, Data, all_labelled, image_of, redundant
 from balent.data.formats.files import folder_of
 from balent.data.formats.hub import PREFIX, hub
 from balent.data.formats.table import READERS, table
-from balent.data.targets import shown
 from balent.kernels.hashing import mixed, uniform
 
-__all__ = ["DATASETS", "PUBLISHED", "Data", "all_labelled", "known", "load", "own_function", "redundant"]
+__all__ = [
+    "DATASETS",
+    "PUBLISHED",
+    "Data",
+    "all_labelled",
+    "image_folder",
+    "known",
+    "load",
+    "own_function",
+    "redundant",
+]
 
 ARRAYS = ("x_train", "y_train", "x_test", "y_test")
 IDS = ("ids_train", "ids_test")  # optional
@@ -142,6 +152,12 @@ def load(
     for note in data.notes:
         say(note)
     return data
+
+
+def image_folder(name: str) -> Path | None:
+    """The folder of images that a name stands for; None for all other data sets, and for a repeated one."""
+    times, of = _times(name)
+    return Path(of) if times == 1 and not _is_known(of) and Path(of).is_dir() else None
 
 
 def known(name: str) -> None:

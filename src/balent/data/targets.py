@@ -9,10 +9,10 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from typing import Any
 
 import numpy as np
 
+from balent.data.cells import shown
 from balent.data.formats import limits
 from balent.data.formats.contents import UNLABELLED
 
@@ -82,12 +82,6 @@ def _word(label: Label, i: int, where: Where) -> str | None:
 def _exact(label: float | np.floating) -> int:
     """Below this number, each whole number has a floating-point number of its own: 2⁵³ for 64 bits."""
     return 2 ** (int(np.finfo(type(label)).nmant) + 1)
-
-
-def shown(value: Any, most: int = 80) -> str:
-    """A value in an error message: not all of it, if it is long."""
-    text = repr(value)
-    return text if len(text) <= most else f"{text[:most]}…"
 
 
 @dataclass(frozen=True)

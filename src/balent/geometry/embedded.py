@@ -33,11 +33,31 @@ class Embedding:
         self._keep(h, q, positions)
 
     def merge(self, other: "Embedding") -> "Embedding":
-        positions = torch.cat([torch.empty(0, dtype=torch.int64), *other.positions])  # which may have seen nothing
+        """Numbers are appended as they are: nothing is computed again, which could change the last bits."""
         for chunk in other.features.chunks():
-            q = None if self.factors is None else other.multiplied[chunk]
-            self._keep(other.features[chunk], q, positions[chunk])
+            self.features.add(other.features[chunk])
+            if self.factors is not None:
+                self.multiplied.add(other.multiplied[chunk])
+        self.norms += other.norms
+        self.positions += other.positions
         return self
+
+    def state(self) -> dict[str, Tensor]:
+        """The rows as they are kept."""
+        norms, positions = (torch.cat(x) if x else torch.empty(0) for x in (self.norms, self.positions))
+        return {
+            "features": self.features.kept(),
+            "multiplied": self.multiplied.kept(),
+            "norms": norms,
+            "positions": positions,
+        }
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        for rows, name in ((self.features, "features"), (self.multiplied, "multiplied")):
+            if len(state[name]):
+                rows.add(state[name])
+        if len(state["norms"]):
+            self.norms, self.positions = [state["norms"]], [state["positions"]]
 
     def _keep(self, h: Tensor, q: Tensor | None, positions: Indices) -> None:
         kept = None if q is None else self.multiplied.add(q)

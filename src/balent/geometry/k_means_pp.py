@@ -39,7 +39,7 @@ def seeds(
     k          the number of rows
     first      the row of the first centre
     seed       of the noise, which is keyed by (seed, position)
-    positions  of the rows in the pool
+    positions  of the rows in the pool, or other numbers that identify them
     weights    w of each row; None: 1
 
     If all distances left are 0, the remaining rows are drawn with equal probability.

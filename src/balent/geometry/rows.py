@@ -6,7 +6,7 @@ The file has no name and disappears with the process, however it ends. It is in 
 
 import tempfile
 from collections.abc import Iterator
-from typing import IO, Literal
+from typing import IO, Any, Literal
 
 import numpy as np
 import torch
@@ -47,6 +47,14 @@ class Rows:
     @property
     def in_file(self) -> bool:
         return self._file is not None
+
+    def kept(self) -> Tensor:
+        """All rows, in the precision that they are kept in."""
+        return torch.empty(0, 0, dtype=self.dtype) if self._data is None else self._rows()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Rows that are sent elsewhere: without the file, and without room for those that are still expected."""
+        return {**vars(self), "expected": None, "_file": None, "_data": None if self._data is None else self._rows()}
 
     def close(self) -> None:
         """Frees memory and file."""

@@ -13,7 +13,8 @@ from balent.types import Indices
 Noise = Float[Tensor, " pool"]
 
 
-# Purposes: 0 the random measure and `Uniform`, 1 Gumbel noise of `Power`, 0.. the groups of `Jitter`, 2^20.. k-means++.
+# Purposes: 0 the random measure and `Uniform`, 1 Gumbel noise of `Power`, 0.. the groups of `Jitter`,
+# 2 references of `Herding`, 2^10 the sample of `ClusterMargin`, 2^10 + 1 what fills up `Seals`, 2^20.. k-means++.
 
 
 def uniform(seed: int, positions: Indices, purpose: int | Tensor = 0) -> Noise:

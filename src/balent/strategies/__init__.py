@@ -12,6 +12,7 @@ from balent.maths.measures import MEASURES, bald, margin
 from balent.maths.named import measure
 from balent.strategies.badge import Badge
 from balent.strategies.batch_bald import BatchBALD
+from balent.strategies.cluster_margin import ClusterMargin
 from balent.strategies.core_mse import CoreLog, CoreMSE
 from balent.strategies.core_set import CoreSet
 from balent.strategies.diverse import Diverse
@@ -20,6 +21,7 @@ from balent.strategies.jitter import Jitter
 from balent.strategies.own import own
 from balent.strategies.power import Power
 from balent.strategies.race import Race
+from balent.strategies.seals import Seals
 from balent.strategies.top_k import Best, TopK
 from balent.strategies.uniform import Uniform
 from balent.types import Strategy
@@ -29,6 +31,7 @@ __all__ = [
     "Badge",
     "BatchBALD",
     "Best",
+    "ClusterMargin",
     "CoreLog",
     "CoreMSE",
     "CoreSet",
@@ -37,6 +40,7 @@ __all__ = [
     "Jitter",
     "Power",
     "Race",
+    "Seals",
     "TopK",
     "Uniform",
     "strategy",
@@ -50,37 +54,52 @@ STRATEGIES: dict[str, Strategy] = {
     "power_bald": Power(bald),
     "badge": Badge(),
     "core_set": CoreSet(),
+    "cluster_margin": ClusterMargin(),
     "batch_bald": BatchBALD(),
     "core_mse": CoreMSE(),
     "core_log": CoreLog(),
 }
-PREFIXES = {"power": Power, "jitter": Jitter, "diverse": Diverse, "herding": Herding}
+PREFIXES = {"power": Power, "jitter": Jitter, "diverse": Diverse, "herding": Herding}  # of a measure
+WRAPPERS = {"seals": Seals}  # of any strategy
 
 
-NO_SETTINGS = ("measure", "stable")  # fields of strategies that a name cannot set
+NO_SETTINGS = ("measure", "stable", "strategy")  # fields of strategies that a name cannot set
 
 
 def strategy(name: str) -> Strategy:
     """The strategy of that name: one of STRATEGIES, or `power:<measure>`, `jitter:<measure>`, `diverse:<measure>`,
-    `herding:<measure>`.
+    `herding:<measure>`, or `seals:<strategy>`.
 
     `file.py:name` and `module:name` are a user's own. Settings stand in brackets, those of the strategy and those of
-    its measure: `balentacq(precision=2)`, `power:bald(beta=8)`, `core_mse(reference=1000)`.
+    its measure: `balentacq(precision=2)`, `power:bald(beta=8)`, `core_mse(reference=1000)`. Those of `seals` stand
+    beside those of its strategy: `seals:diverse:bald(neighbours=50, times=20)`.
     """
-    if name in STRATEGIES:
-        return STRATEGIES[name]
     head, _ = by_name.split(name)
-    settings = by_name.settings(name)
+    return _named(head, by_name.settings(name), name)
+
+
+def _named(head: str, settings: dict[str, Any], name: str) -> Strategy:
     prefix, _, inner = head.partition(":")
+    if inner and prefix in WRAPPERS:
+        return _wrapped(WRAPPERS[prefix], inner, settings, name)
     if inner and prefix in PREFIXES:
         return _set(PREFIXES[prefix](measure(inner)), settings, name)
     if not by_name.is_name(head):
         return _set(checks.lookup(STRATEGIES, head, "strategy"), settings, name)
     if not by_name.exists(head):
         raise ValueError(
-            f"there is no kind of strategy {prefix!r}, and no module of that name; {checks.nearest(prefix, PREFIXES)}"
+            f"there is no kind of strategy {prefix!r}, and no module of that name; "
+            f"{checks.nearest(prefix, PREFIXES | WRAPPERS)}"
         )
     return own(head, settings)
+
+
+def _wrapped(wrapper: type[Seals], inner: str, settings: dict[str, Any], name: str) -> Strategy:
+    """The wrapper takes its own settings, and its strategy the others."""
+    own = {field.name for field in fields(wrapper)} - {"strategy"}
+    theirs = {key: value for key, value in settings.items() if key not in own}
+    wrapped = wrapper(_named(inner, theirs, name))
+    return _set(wrapped, {key: value for key, value in settings.items() if key in own}, name)
 
 
 def _set(chosen: Any, settings: dict[str, Any], name: str) -> Strategy:

@@ -36,7 +36,7 @@ class Badge:
             positions,
         ):
             first, seed = int(rows.norms.argmax()), generator.initial_seed()
-            chosen, scores = seeds(rows, k, first, seed=seed, positions=positions)
+            chosen, scores = seeds(rows, k, first, seed=seed, positions=pool.keys(positions))
             return Picks(positions[chosen], scores)
 
 

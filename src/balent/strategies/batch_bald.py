@@ -19,6 +19,7 @@ from typing import ClassVar
 import torch
 from torch import Generator, Tensor
 
+from balent import adapt
 from balent.maths import noise
 from balent.maths.measures import bald
 from balent.strategies import joint
@@ -96,7 +97,7 @@ draws of up to 67,108 candidates in memory
         return Plan(exact, samples, kept, k)
 
     def __call__(self, sampled: Sampled, pool: Pool, k: int, *, generator: Generator) -> Picks:
-        one = pool.read(sampled, pool.positions[:1], joint.drawn)
+        one = pool.read(sampled, adapt.first(pool, 1), joint.drawn)
         _, draws, classes = one.shape
         plan, seed = self.plan(k, draws, classes), generator.initial_seed()
         positions, alone = of_all(sampled, pool, ByMeasure(bald, seed))
@@ -111,7 +112,7 @@ draws of up to 67,108 candidates in memory
             bounds[row] = -torch.inf  # never again
             rows.append(row)
             gains.append(gain)
-        rest = in_proportion(alone, rows, k - len(rows), noise.gumbel(seed, positions))
+        rest = in_proportion(alone, rows, k - len(rows), noise.gumbel(seed, pool.keys(positions)))
         scores = torch.tensor([*gains, *[0.0] * len(rest)], dtype=torch.float64)
         return Picks(positions[torch.tensor([*rows, *rest])], scores)
 

@@ -38,6 +38,12 @@ class Column:
             self._append(other.values, other.positions)
         return self
 
+    def state(self) -> dict[str, Tensor]:
+        return {"positions": self.positions, "values": self.values}
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        self._positions, self._values, self.count = state["positions"], state["values"], len(state["positions"])
+
     def _append(self, values: Tensor, positions: Tensor) -> None:
         end = self.count + len(values)
         if end > len(self._positions):

@@ -26,12 +26,15 @@ from jaxtyping import Float
 from torch import Generator, Tensor
 
 from balent import adapt
-from balent.maths import noise
+from balent.maths.exact_sum import ExactSum
 from balent.strategies import joint
 from balent.strategies.column import Column
+from balent.strategies.nesting import nested, unnested
+from balent.strategies.reservoir import at_random
 from balent.strategies.top_k import Best
 from balent.types import Batch, Indices, Needs, Picks, Pool, Probabilities, Sampled, Scores
 
+REFERENCES = 0  # purpose of random numbers
 BLOCK = 1024  # points at a time
 PILOT = 1024  # points of the first G
 FLOOR = 1e-3  # of the mean eigenvalue: directions of G₀ below it would need more points to be known
@@ -97,8 +100,7 @@ def most_changing(sampled: Sampled, pool: Pool, k: int, reference: int | None, s
     """The k points of the largest Σ_y qᵀGq / (M² p(y))."""
     if reference is not None and reference < 1:
         raise ValueError(f"reference must be a positive number of points, or None for all, but is {reference}")
-    order = noise.uniform(seed, pool.positions).argsort()
-    few = pool.positions[order[: reference or PILOT].sort().values]
+    few = at_random(pool, seed, REFERENCES, reference or PILOT).sort().values
     pilot = Pilot(gram_of(sampled, pool, few, scale))
     found = pool.scan(sampled, Bounds(pilot.root, Gram(scale) if reference is None else None))
     final = pilot.matrix if found.gram is None else found.gram.mean()
@@ -107,22 +109,31 @@ def most_changing(sampled: Sampled, pool: Pool, k: int, reference: int | None, s
 
 @dataclass
 class Gram:
-    """G = QQᵀ / |X'| of the points seen so far: products in the precision of the draws, their sum in float64."""
+    """G = QQᵀ / |X'| of the points seen so far: products in the precision of the draws, their sum exact.
+
+    So the bits of G do not depend on the spans of a cluster.
+    """
 
     scale: Scale
     points: int = 0
-    total: Tensor = field(default_factory=lambda: torch.zeros((), dtype=torch.float64))
+    total: ExactSum = field(default_factory=ExactSum)
 
     def add(self, q: Columns, mean: Tensor) -> None:
         columns = self.scale(q, mean).flatten(1)
-        self.total = self.total + (columns @ columns.t()).double()
+        self.total.add(columns @ columns.t())
         self.points += q.shape[1]
 
     def merge(self, other: "Gram") -> "Gram":
-        return Gram(self.scale, self.points + other.points, self.total + other.total)
+        return Gram(self.scale, self.points + other.points, self.total.merge(other.total))
+
+    def state(self) -> dict[str, Tensor]:
+        return {"points": torch.tensor(self.points), "bins": self.total.bins}
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        self.points, self.total = int(state["points"]), ExactSum(state["bins"])
 
     def mean(self) -> Matrix:
-        return self.total / self.points
+        return self.total.value / self.points
 
 
 def centred(draws: Tensor) -> tuple[Columns, Tensor]:
@@ -162,6 +173,15 @@ class Bounds:
         self.column.merge(other.column)
         self.gram = self.gram.merge(other.gram) if self.gram is not None and other.gram is not None else None
         return self
+
+    def state(self) -> dict[str, Tensor]:
+        return nested([self.column.state(), {} if self.gram is None else self.gram.state()])
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        column, gram = unnested(state, 2)
+        self.column.load_state(column)
+        if self.gram is not None:
+            self.gram.load_state(gram)
 
     @property
     def positions(self) -> Indices:

@@ -32,7 +32,7 @@ class Jitter:
 
 @dataclass(frozen=True)
 class Jittered:
-    """The score, and a normal deviate of the position with the score's standard error."""
+    """The score, and a normal deviate of the point with the score's standard error."""
 
     measure: Measure
     seed: int
@@ -41,5 +41,5 @@ class Jittered:
         balance = facts(self.measure).balance
         inner = balance or self.measure
         groups = adapt.groups(sampled, batch, positions, GROUPS)
-        scores = (inner(merged(groups)) + deviates(groups, inner, self.seed, positions)).cpu()
+        scores = (inner(merged(groups)) + deviates(groups, inner, self.seed, adapt.keys(sampled, positions))).cpu()
         return zero_first(scores) if balance else scores

@@ -10,6 +10,7 @@ from typing import ClassVar
 import torch
 from torch import Generator, Tensor
 
+from balent import adapt
 from balent.maths import noise
 from balent.maths.facts import facts
 from balent.strategies.top_k import ByMeasure, Top
@@ -30,7 +31,7 @@ class Power:
 
 @dataclass(frozen=True)
 class Powered:
-    """β·log(key) + Gumbel noise of the position."""
+    """β·log(key) + Gumbel noise of the point."""
 
     measure: Measure
     beta: float
@@ -40,7 +41,7 @@ class Powered:
         scores = ByMeasure(self.measure, self.seed)(sampled, batch, positions)
         log = log_key(self.measure, scores).cpu()
         log = self.beta * log if self.beta else torch.zeros_like(log)  # key^0 = 1, also where the key is 0
-        return log + noise.gumbel(self.seed, positions, purpose=1)  # 0 is the random measure's
+        return log + noise.gumbel(self.seed, adapt.keys(sampled, positions), purpose=1)  # 0 is the random measure's
 
 
 def log_key(measure: Measure, scores: Tensor) -> Tensor:

@@ -10,6 +10,8 @@ from balent import adapt, checks
 from balent.maths import noise
 from balent.maths.error import merged
 from balent.maths.measures import check_draws, random
+from balent.maths.moments import Moments
+from balent.strategies.nesting import nested, unnested
 from balent.types import Batch, Indices, Measure, Needs, Picks, Pool, Sampled
 
 FEWEST = 4  # draws of which two halves can disagree
@@ -35,6 +37,12 @@ class Best:
         order = by_position[scores[by_position].argsort(descending=True, stable=True)][: self.k]
         self.scores, self.positions = scores[order], positions[order]
 
+    def state(self) -> dict[str, Tensor]:
+        return {"scores": self.scores, "positions": self.positions}
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        self.scores, self.positions = state["scores"], state["positions"]
+
     def picks(self) -> Picks:
         checks.batch_size(self.k, len(self.scores))  # only now is it known how long a stream was
         return Picks(self.positions, self.scores)
@@ -42,21 +50,48 @@ class Best:
 
 @dataclass
 class Top:
-    """A fold: the k best points by a scorer."""
+    """A fold: the k best points by a scorer. Scores wait until there are k of them: each is sorted a few times only."""
 
     score: Scorer
     k: int
-    best: Best = field(init=False)
+    _best: Best = field(init=False)
+    _waiting: list[tuple[Tensor, Tensor]] = field(default_factory=list, init=False)
+    _count: int = field(default=0, init=False)  # of those that wait
 
     def __post_init__(self) -> None:
-        self.best = Best(self.k)
+        self._best = Best(self.k)
+
+    @property
+    def best(self) -> Best:
+        self._sort()
+        return self._best
 
     def add(self, sampled: Sampled, batch: Batch, positions: Indices) -> None:
-        self.best.add(self.score(sampled, batch, positions), positions)
+        scores = self.score(sampled, batch, positions)
+        checks.scores(scores, positions)
+        self._wait(scores.to("cpu", torch.float64), positions)
 
     def merge(self, other: "Top") -> "Top":
-        self.best.add(other.best.scores, other.best.positions)
+        self._wait(other.best.scores, other.best.positions)
         return self
+
+    def state(self) -> dict[str, Tensor]:
+        return self.best.state()
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        self.best.load_state(state)
+
+    def _wait(self, scores: Tensor, positions: Tensor) -> None:
+        self._waiting.append((scores, positions))
+        self._count += len(positions)
+        if self._count >= self.k:
+            self._sort()
+
+    def _sort(self) -> None:
+        if self._waiting:
+            scores, positions = (torch.cat(column) for column in zip(*self._waiting, strict=True))
+            self._waiting, self._count = [], 0
+            self._best.add(scores, positions)
 
 
 @dataclass
@@ -81,6 +116,13 @@ class Halves:
             mine.add(theirs.scores, theirs.positions)
         return self
 
+    def state(self) -> dict[str, Tensor]:
+        return nested(best.state() for best in self.best)
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        for best, own in zip(self.best, unnested(state, len(self.best)), strict=True):
+            best.load_state(own)
+
     @property
     def stability(self) -> float:
         """The share of the k best that two halves of the draws agree on."""
@@ -90,15 +132,18 @@ class Halves:
 
 @dataclass(frozen=True)
 class ByMeasure:
-    """Points scored by a measure; the random one by (seed, position)."""
+    """Points scored by a measure; the random one by (seed, key)."""
 
     measure: Measure
     seed: int
 
     def __call__(self, sampled: Sampled, batch: Batch, positions: Indices) -> Tensor:
-        m = sampled.moments(batch, positions)
+        return self.of(sampled.moments(batch, positions), adapt.keys(sampled, positions))
+
+    def of(self, m: Moments, keys: Indices) -> Tensor:
+        """The scores of points whose moments are known."""
         if self.measure is random:
-            return noise.uniform(self.seed, positions)
+            return noise.uniform(self.seed, keys)
         check_draws(self.measure, m.n)
         return self.measure(m)
 

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from torch import Generator
 
+from balent import adapt
 from balent.maths import noise
 from balent.strategies.top_k import Best, Top
 from balent.types import Batch, Indices, Needs, Picks, Pool, Sampled, Scores
@@ -12,12 +13,12 @@ from balent.types import Batch, Indices, Needs, Picks, Pool, Sampled, Scores
 
 @dataclass(frozen=True)
 class AtRandom:
-    """A random number per position; the points are not used."""
+    """A random number per point; what is in them is not used."""
 
     seed: int
 
     def __call__(self, sampled: Sampled, batch: Batch, positions: Indices) -> Scores:
-        return noise.uniform(self.seed, positions)
+        return noise.uniform(self.seed, adapt.keys(sampled, positions))
 
 
 @dataclass(frozen=True)
@@ -31,5 +32,6 @@ class Uniform:
         if pool.size is None:
             return pool.scan(sampled, Top(AtRandom(seed), k)).best.picks()
         best = Best(k)
-        best.add(noise.uniform(seed, pool.positions), pool.positions)
+        for piece in adapt.pieces(pool):
+            best.add(noise.uniform(seed, pool.keys(piece)), piece)
         return best.picks()

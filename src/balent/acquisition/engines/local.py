@@ -7,6 +7,8 @@ and a second try in halves where a block does not fit in memory.
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -15,68 +17,88 @@ from torch import Tensor
 from balent import adapt
 from balent.batches import take
 from balent.predictors.inputs import as_tensor
-from balent.types import Batch, Fold, Folded, Indices, Reading, Rereadable, Sampled, Source
+from balent.types import Batch, Folded, Indices, Reading, Rereadable, Sampled, Source
 
 MEMORY = 1 << 27  # bytes: 128 MB of logits, moments and inputs at a time
 LARGEST = 1024  # points at a time: more is not faster
+Done = TypeVar("Done")
 
 
 @dataclass
 class Local:
-    """memory: bytes for one block. count: is called with the number of new points, in the first scan."""
+    """One process.
+
+    memory  bytes for one block
+    count   is called with the number of new points, in the first scan
+    block   points per block; None: as many as fit in memory
+    """
 
     memory: int = MEMORY
     count: Callable[[int], None] | None = None
+    block: int | None = None
     _scanned: bool = field(default=False, init=False)
     _sizes: tuple[int, int] | None = field(default=None, init=False)
 
     def scan(self, sampled: Sampled, source: Source, fold: Folded) -> Folded:
         """One pass over the pool."""
         first, self._scanned = not self._scanned, True
-        for batch, positions in ahead(source.blocks(self._block(sampled, source))):
-            add(fold, sampled, batch, positions)
+        known = adapt.at_keys(sampled, source)
+        for batch, positions in ahead(source.blocks(self.block_of(sampled, source))):
+            halved(partial(fold.add, known), batch, positions)
             if first and self.count is not None:
                 self.count(len(positions))
         return fold
 
     def stream(self, sampled: Sampled, source: Source, what: Reading) -> Iterator[tuple[Indices, Tensor]]:
         """A reading of all points, block by block."""
-        for batch, positions in ahead(source.blocks(self._block(sampled, source))):
-            yield positions, what(sampled, batch, positions)
+        known = adapt.at_keys(sampled, source)
+        for batch, positions in ahead(source.blocks(self.block_of(sampled, source))):
+            yield positions, what(known, batch, positions)
             if self.count is not None:
                 self.count(len(positions))
 
     def read(self, sampled: Sampled, source: Rereadable, positions: Indices, what: Reading) -> Tensor:
-        """A reading of some points, in the order given."""
+        """A reading of some points, in the order given; they are read in the order of the pool."""
         if not len(positions):
             raise ValueError("the pool is empty, so there are no points to read")
-        parts = positions.split(self._block(sampled, source))
-        return torch.cat([read(what, sampled, source.at(part), part) for part in parts])
+        order, known = positions.argsort(stable=True), adapt.at_keys(sampled, source)
+        parts = positions[order].split(self.block_of(sampled, source))
+        found = [halved(partial(what, known), source.at(part), part) for part in parts]
+        return torch.cat([rows.cpu() for block in found for rows in block])[order.argsort()]
 
     def try_out(self, sampled: Sampled, source: Source) -> None:
         """Evaluates two points, so that a pool that does not fit the model is refused before any work."""
-        if self._sizes is None and isinstance(source, Rereadable):
-            few = source.positions[:2]
-            self._sizes = tried(sampled, source.at(few), few)
+        if self._sizes is None and adapt.rereadable(source):
+            few = adapt.first(source, 2)
+            self._sizes = tried(adapt.at_keys(sampled, source), source.at(few), few)
 
-    def _block(self, sampled: Sampled, source: Source) -> int:
-        """Points whose logits, moments and inputs fit in the memory of a block."""
+    def close(self) -> None:
+        """There is nothing to end."""
+
+    def block_of(self, sampled: Sampled, source: Source) -> int:
+        """Points whose logits, moments and inputs fit in the memory of a block: a power of 2.
+
+        So blocks divide the spans of a cluster, and its workers evaluate the blocks that one process would.
+        """
+        if self.block is not None:
+            return self.block
         traits = adapt.traits(sampled)
         most = min(traits.block, LARGEST)
         self.try_out(sampled, source)
         classes, inputs = self._sizes or (1, 1)
         each = 8 * (traits.n or 1) * classes + 24 * classes + 16 * inputs
-        return int(max(1, min(most, self.memory // each)))
+        fitting = int(max(1, min(most, self.memory // each)))
+        return 1 << (fitting.bit_length() - 1)
 
 
 def tried(sampled: Sampled, batch: Batch, few: Indices) -> tuple[int, int]:
-    """The number of classes and the numbers per point. If the model refuses whole numbers, the error says so."""
+    """The number of classes and the numbers per point. If the model refuses whole numbers, that is reported."""
     values = batch.values() if isinstance(batch, Mapping) else [batch]
     numbers = sum(int(np.prod(np.shape(x)[1:])) for x in values)
     if not adapt.trained(sampled):
         return 1, numbers
     try:
-        return sampled.moments(batch, few).mean.shape[1], numbers
+        return adapt.tried(sampled).moments(batch, few).mean.shape[1], numbers
     except RuntimeError as error:
         whole = isinstance(batch, np.ndarray | Tensor) and not torch.is_floating_point(as_tensor(batch))
         if not whole or _out_of_memory(error):
@@ -87,29 +109,16 @@ def tried(sampled: Sampled, batch: Batch, few: Indices) -> tuple[int, int]:
         ) from error
 
 
-def add(fold: Fold, sampled: Sampled, batch: Batch, positions: Indices) -> None:
-    """Adds the block to the fold; if memory runs out, in halves."""
+def halved(work: Callable[[Batch, Indices], Done], batch: Batch, positions: Indices) -> list[Done]:
+    """The work on the block; if memory runs out, on its halves one after the other."""
     try:
-        fold.add(sampled, batch, positions)
-        return
-    except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
-        if len(positions) == 1 or not _out_of_memory(error):
-            raise
-    middle = len(positions) // 2
-    for half in (slice(0, middle), slice(middle, None)):
-        add(fold, sampled, take(batch, half), positions[half])
-
-
-def read(what: Reading, sampled: Sampled, batch: Batch, positions: Indices) -> Tensor:
-    """A reading of the block, or of its halves one after the other where memory runs out."""
-    try:
-        return what(sampled, batch, positions).cpu()
+        return [work(batch, positions)]
     except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
         if len(positions) == 1 or not _out_of_memory(error):
             raise
     middle = len(positions) // 2
     halves = (slice(0, middle), slice(middle, None))
-    return torch.cat([read(what, sampled, take(batch, half), positions[half]) for half in halves])
+    return [done for half in halves for done in halved(work, take(batch, half), positions[half])]
 
 
 def _out_of_memory(error: BaseException) -> bool:

@@ -19,10 +19,11 @@ from balent.data import targets as labels
 from balent.data.cache import Decoded, cached
 from balent.data.formats import pictures
 from balent.data.formats.contents import Data
+from balent.data.formats.endings import ENDINGS
 from balent.data.formats.files import below
-from balent.data.formats.pictures import Picture
+from balent.data.formats.image_file import Picture
+from balent.data.targets import Settled
 
-ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
 TABLE = "labels.csv"
 NOBODY = ("unlabelled", "unlabeled")
 FILE, LABEL, SPLIT = ("file", "filename", "image", "path"), ("label", "class", "target"), ("split", "part", "set")
@@ -44,17 +45,30 @@ class Listing:
 
 def folder(place: Path, size: int | None = None, skip_bad: bool = False) -> Data:
     """Images of one size: their own, or `size` × `size` pixels around the centre. All others are converted."""
+    files = _files(place)
+    stamped = [*files, TABLE] if (place / TABLE).exists() else files
+    decode = partial(_decoded_files, place, files, size, skip_bad)
+    return cached(place.resolve().name, place, stamped, decode, (size, skip_bad))
+
+
+def listed(place: Path) -> tuple[Listing, Settled]:
+    """The images of a folder with their labels; none of them is opened."""
+    return _labelled(_listing(place, _files(place)))
+
+
+def _files(place: Path) -> list[str]:
     files = sorted(name for name in below(place) if name.lower().endswith(ENDINGS))
     if not files:
         raise ValueError(f"{place} has no images; they end in {', '.join(ENDINGS)}")
-    has_table = (place / TABLE).exists()
+    return files
 
-    def decode() -> Decoded:
-        listing = from_table(place, files) if has_table else from_folders(place, files)
-        return decoded(listing, size, skip_bad)
 
-    stamped = [*files, TABLE] if has_table else files
-    return cached(place.resolve().name, place, stamped, decode, (size, skip_bad))
+def _listing(place: Path, files: list[str]) -> Listing:
+    return from_table(place, files) if (place / TABLE).exists() else from_folders(place, files)
+
+
+def _decoded_files(place: Path, files: list[str], size: int | None, skip_bad: bool) -> Decoded:
+    return decoded(_listing(place, files), size, skip_bad)
 
 
 def from_folders(place: Path, files: list[str]) -> Listing:
@@ -121,9 +135,14 @@ def _column(path: Path, came: Sequence[str], names: tuple[str, ...]) -> str:
 
 
 def decoded(listing: Listing, size: int | None, skip_bad: bool) -> Decoded:
-    known = labels.settled(listing.words, listing.tests, listing.files, listing.where)
+    _, known = _labelled(listing)
     found = [Picture(name, partial(_opened, listing.folder / name)) for name in listing.files]
-    return pictures.decoded(found, replace(known, notes=listing.notes + known.notes), size, skip_bad)
+    return pictures.decoded(found, known, size, skip_bad)
+
+
+def _labelled(listing: Listing) -> tuple[Listing, Settled]:
+    known = labels.settled(listing.words, listing.tests, listing.files, listing.where)
+    return listing, replace(known, notes=listing.notes + known.notes)
 
 
 def _opened(path: Path) -> io.BufferedIOBase:

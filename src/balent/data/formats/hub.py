@@ -17,7 +17,7 @@ from balent.data import targets as labels
 from balent.data.cache import Decoded, cached
 from balent.data.formats import pictures
 from balent.data.formats.contents import Data
-from balent.data.formats.pictures import Picture
+from balent.data.formats.image_file import Picture
 from balent.data.formats.table import arrays
 
 PREFIX = "hf:"

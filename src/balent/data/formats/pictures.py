@@ -7,35 +7,20 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from io import BufferedIOBase
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from balent.data.cache import Block, Decoded, Part
-from balent.data.formats import limits
+from balent.data.formats.image_file import GREY, Picture, head, opened, pillow, plain
 from balent.data.targets import Settled
 
 TOGETHER = 256  # files read before their images are handed on
 LARGEST = 224  # pixels per side if no size is given: what backbones take
 LISTED = 20  # unreadable files named in a note; an error names them all
-FORMATS = ("JPEG", "MPO", "PNG", "BMP", "GIF", "TIFF", "WEBP", "PPM", "JPEG2000", "AVIF")  # others may run programs
-GREY = ("1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L")
-DEEP = ("I", "I;16", "I;16B", "I;16L")  # 16 bits
-TRANSPARENT = ("RGBA", "LA", "PA", "La", "RGBa")
 
 Shape = tuple[int, int, int]  # channels, height, width
-
-
-@dataclass(frozen=True)
-class Picture:
-    """An image file, wherever it lies."""
-
-    name: str
-    open: Callable[[], BufferedIOBase]
 
 
 @dataclass
@@ -64,14 +49,6 @@ class Tally:
         return f"{len(self.bad)} of {self.total} images cannot be read: {'; '.join(shown + more)}"
 
 
-def pillow() -> ModuleType:
-    try:
-        from PIL import Image
-    except ImportError:
-        raise ValueError("image files need Pillow; install it with: pip install 'balent[images]'") from None
-    return Image
-
-
 def decoded(found: Sequence[Picture], known: Settled, size: int | None, skip_bad: bool) -> Decoded:
     """Images of one shape with their labels; they are decoded when they are read."""
     tally = Tally(len(found), skip_bad)
@@ -87,7 +64,7 @@ def decoded(found: Sequence[Picture], known: Settled, size: int | None, skip_bad
 
 def survey(pictures: Sequence[Picture], size: int | None, tally: Tally) -> Shape:
     """The one shape that all images get: their own if they have one, else squares; grey if all are."""
-    heads = [head for head in _side_by_side(_head, pictures, tally) if head is not None]
+    heads = [head for head in _side_by_side(head, pictures, tally) if head is not None]
     if not heads:
         tally.check()
         raise ValueError(f"there is no readable image among {len(pictures)} files")
@@ -136,56 +113,16 @@ def _side_by_side(work: Callable[[Picture], Any], pictures: Sequence[Picture], t
         return list(workers.map(attempt, pictures))
 
 
-@contextmanager
-def _opened(picture: Picture) -> Iterator[Any]:
-    """Only its header is read here: a few bytes of PNG may be gigabytes of pixels."""
-    image = pillow()
-    image.init()
-    with picture.open() as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(0)
-        with image.open(file, formats=[name for name in FORMATS if name in image.OPEN]) as found:
-            width, height = found.size
-            if width * height > max(limits.PIXELS, limits.RATIO * size):
-                raise ValueError(f"{width:,} × {height:,} pixels are too many for {size:,} bytes")
-            yield found
-
-
-def _head(picture: Picture) -> tuple[str, tuple[int, int]]:
-    """Mode, and width and height as they are when the image is upright; nothing is decoded."""
-    with _opened(picture) as image:
-        width, height = image.size
-        sideways = image.getexif().get(0x0112, 1) >= 5  # the orientations with width and height exchanged
-        mode = "RGB" if image.mode == "P" else image.mode
-        return mode, (height, width) if sideways else (width, height)
-
-
 def _decoded(picture: Picture, shape: Shape) -> tuple[np.ndarray, list[str]]:
     from PIL import ImageOps
 
     done: list[str] = []
     channels, height, width = shape
-    with _opened(picture) as opened:
-        opened.draft("L" if channels == 1 else "RGB", (2 * width, 2 * height))  # JPEG: no more pixels than are of use
-        image = _plain(ImageOps.exif_transpose(opened), channels, done)
+    with opened(picture) as file:
+        file.draft("L" if channels == 1 else "RGB", (2 * width, 2 * height))  # JPEG: no more pixels than are of use
+        image = plain(ImageOps.exif_transpose(file), channels, done)
         if image.size != (width, height):
             done.append(f"resized, and cropped around the centre, to {width} × {height}")
             image = ImageOps.fit(image, (width, height), pillow().Resampling.BILINEAR)
         pixels = np.asarray(image, np.uint8)
     return (pixels[None] if channels == 1 else pixels.transpose(2, 0, 1)), done
-
-
-def _plain(image: Any, channels: int, done: list[str]) -> Any:
-    """In grey or colour, 8 bits per channel, nothing transparent."""
-    if image.mode in DEEP:
-        done.append("of 16 bits a pixel, brought to 8")
-        image = pillow().fromarray((np.asarray(image).astype(np.int64) >> 8).clip(0, 255).astype(np.uint8))
-    if image.mode == "F":
-        raise ValueError("pixels are floating-point numbers, whose range is not known")
-    if image.mode in TRANSPARENT or "transparency" in image.info:
-        done.append("transparent, laid on white")
-        image = image.convert("RGBA")
-        image = pillow().alpha_composite(pillow().new("RGBA", image.size, "white"), image)
-    elif channels == 3 and image.mode in GREY:
-        done.append("grey, made colour")
-    return image.convert("L" if channels == 1 else "RGB")

@@ -4,9 +4,8 @@ The label column is called label, class, target or y; a column called split says
 other column is a feature and must be a number in every row.
 """
 
-import csv
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +13,13 @@ import numpy as np
 
 from balent.data import targets as labels
 from balent.data.cache import Decoded, Part, cached
-from balent.data.formats import limits
+from balent.data.cells import shown
 from balent.data.formats.contents import Data
-from balent.data.probabilities import arrow
-from balent.data.targets import Settled, shown
+from balent.data.formats.delimited import delimited
+from balent.data.formats.parquet import ByName, parquet_columns
+from balent.data.targets import Settled
 
 LABEL, SPLIT = ("label", "class", "target", "y"), ("split", "part")
-
-Columns = Mapping[str, Sequence[Any] | np.ndarray]
 
 
 def table(path: Path) -> Data:
@@ -31,7 +29,7 @@ def table(path: Path) -> Data:
     return cached(path.stem, path.parent, [path.name], lambda: decoded(path, READERS[path.suffix](path)))
 
 
-def decoded(path: Path, columns: Columns) -> Decoded:
+def decoded(path: Path, columns: ByName) -> Decoded:
     found = {name.strip().lower(): name for name in columns}
     label = next((found[name] for name in LABEL if name in found), None)
     if label is None:
@@ -86,69 +84,13 @@ def _number(cell: Any) -> float:
         return math.nan
 
 
-def _csv(path: Path) -> Columns:
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        rows = csv.reader(file)
-        try:
-            header = [name.strip() for name in next(rows, [])]
-            cells = [row for row in rows if row]
-        except (UnicodeDecodeError, csv.Error) as error:
-            raise ValueError(f"{path} cannot be read as CSV: {error}") from None
-    for i, row in enumerate(cells):
-        if len(row) != len(header):
-            raise ValueError(f"{_row(path, i)} has {len(row)} cells, but the header has {len(header)}")
-    if len(set(header)) != len(header):
-        raise ValueError(f"{path} has two columns of one name: {', '.join(header)}")
-    return dict(zip(header, zip(*cells, strict=True) if cells else [()] * len(header), strict=True))
+def _csv(path: Path) -> ByName:
+    columns, _ = delimited(path)
+    return columns
 
 
-def _parquet(path: Path) -> Columns:
-    _, parquet = arrow()
-    try:
-        with parquet.ParquetFile(path) as file:
-            schema, about = file.schema_arrow, file.metadata
-            _check_columns(schema)
-            asked = 8 * about.num_rows * about.num_columns
-            limits.check(asked, path.stat().st_size, "save it as an .npz with numpy.savez, which does not compress")
-        with parquet.ParquetFile(path, read_dictionary=[field.name for field in schema if _is_text(field)]) as file:
-            found = file.read()
-            found.validate(full=True)
-        return {name: _values(found[name]) for name in found.column_names}
-    except MemoryError:
-        raise
-    except Exception as error:  # pyarrow has a dozen kinds for damaged files
-        raise ValueError(f"{path} cannot be read as parquet: {str(error)[:200]}") from None
+def _parquet(path: Path) -> ByName:
+    return parquet_columns(path, "save it as an .npz with numpy.savez, which does not compress")
 
 
-def _check_columns(schema: Any) -> None:
-    from pyarrow import types
-
-    nested = [field.name for field in schema if types.is_nested(field.type)]
-    if nested:
-        raise ValueError(f"column {shown(nested[0])} holds lists; save one number or word in each cell")
-    if len(set(schema.names)) != len(schema.names):
-        raise ValueError(f"two columns have one name: {', '.join(schema.names)[:200]}")
-
-
-def _is_text(field: Any) -> bool:
-    from pyarrow import types
-
-    return any(test(field.type) for test in (types.is_string, types.is_large_string, types.is_binary))
-
-
-def _values(column: Any) -> Sequence[Any] | np.ndarray:
-    """Numbers as an array: a list of Python's would take several times the memory. Equal words are one object."""
-    from pyarrow import types
-
-    if types.is_dictionary(column.type):
-        return [word for chunk in column.chunks for word in _words(chunk)]
-    number = types.is_integer(column.type) or types.is_floating(column.type)
-    return column.to_numpy() if number and column.null_count == 0 else column.to_pylist()
-
-
-def _words(chunk: Any) -> Iterator[Any]:
-    words = chunk.dictionary.to_pylist()
-    return (None if i is None else words[i] for i in chunk.indices.to_pylist())
-
-
-READERS: dict[str, Callable[[Path], Columns]] = {".csv": _csv, ".parquet": _parquet}
+READERS: dict[str, Callable[[Path], ByName]] = {".csv": _csv, ".parquet": _parquet}

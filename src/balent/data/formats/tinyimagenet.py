@@ -14,11 +14,12 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 
 from balent.data.cache import Decoded, Part, cached
+from balent.data.cells import shown
 from balent.data.formats import limits
 from balent.data.formats.contents import Data
 from balent.data.formats.files import Known, Source, below
-from balent.data.formats.pictures import Picture, Tally, part
-from balent.data.targets import shown
+from balent.data.formats.image_file import Picture
+from balent.data.formats.pictures import Tally, part
 
 SOURCE = Source(
     "tinyimagenet",
