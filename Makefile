@@ -1,4 +1,5 @@
 # make demo    install and run the main job        make test   install and run the tests
+# make label   the labelling page over pictures that come with balent, in a temporary folder
 # make check   what CI runs: formatting, lint, types, tests; changes no file     make format   rewrite files
 # make slow    the checks that take minutes, make torture among them
 # make bench   measure speed, memory and accuracy  make docs   rebuild generated docs
@@ -9,10 +10,14 @@ CODE := src tests benchmarks examples $(wildcard docs/*.py)
 KERNEL := CMakeLists.txt $(wildcard src/balent/kernels/native/*)
 
 
-.PHONY: demo test check format bench slow torture docs evidence evidence-quick
+.PHONY: demo label test check format bench slow torture docs evidence evidence-quick
 
 demo: .venv/installed
 	$(BIN)/balent run digits --seeds 5
+
+# LABEL="--no-browser --port 9000" passes options on.
+label: .venv/installed
+	$(BIN)/balent label --demo $(LABEL)
 
 test: .venv/installed
 	$(BIN)/python -m pytest -n auto -m "not slow"
@@ -27,7 +32,9 @@ format: .venv/installed
 	$(BIN)/ruff format $(CODE)
 	$(BIN)/ruff check --fix $(CODE)
 
+# A server that speaks S3, for shards in object storage, is installed here only: it brings fifty packages.
 slow: .venv/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt s3fs "moto[server]"
 	$(BIN)/python -m pytest -m slow
 	$(MAKE) torture
 

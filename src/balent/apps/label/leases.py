@@ -1,0 +1,63 @@
+"""Leases: which tab of a browser shows which items, so that nobody labels an item that somebody else looks at.
+
+A lease belongs to a tab, not to a person, who may have two tabs open. It is renewed by what the person does, never by
+the page alone: so the items of somebody who has left are given to others after a while.
+"""
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from balent.project.questions import Proposal
+
+SECONDS = 120.0  # long enough to look closely at an item
+
+
+@dataclass
+class Tab:
+    """A tab, the person at it, and its items in the order they are shown."""
+
+    who: str | None
+    seen: float
+    items: dict[int, Proposal] = field(default_factory=dict)
+
+
+class Leases:
+    """All tabs that have items, or did something a short time ago."""
+
+    def __init__(self, seconds: float = SECONDS, clock: Callable[[], float] = time.monotonic) -> None:
+        self.seconds, self.clock = seconds, clock
+        self.tabs: dict[str, Tab] = {}
+
+    def renew(self, name: str, who: str | None) -> Tab:
+        """The person at this tab has done something."""
+        tab = self.tabs.setdefault(name, Tab(who, self.clock()))
+        tab.who, tab.seen = who, self.clock()
+        return tab
+
+    def expired(self) -> list[Proposal]:
+        """Takes the items of tabs where nobody has done anything for a while."""
+        late = [name for name, tab in self.tabs.items() if self.clock() - tab.seen > self.seconds]
+        return [proposal for name in late for proposal in self.tabs.pop(name).items.values()]
+
+    def held(self) -> set[int]:
+        """Items that some tab shows."""
+        return {number for tab in self.tabs.values() for number in tab.items}
+
+    def holders(self, number: int) -> set[str | None]:
+        """The people who look at an item."""
+        return {tab.who for tab in self.tabs.values() if number in tab.items}
+
+    def drop(self, numbers: Iterable[int], name: str | None = None) -> None:
+        """Ends the leases of items: of one tab, or of all."""
+        gone = set(numbers)
+        for tab in self.tabs.values() if name is None else filter(None, [self.tabs.get(name)]):
+            tab.items = {number: proposal for number, proposal in tab.items.items() if number not in gone}
+
+    def others(self, name: str, who: str | None) -> list[tuple[str | None, float]]:
+        """Other people, and how many seconds ago they did something. Without names, two tabs are taken for two."""
+        now, found = self.clock(), dict[str | None, float]()
+        for other, tab in self.tabs.items():
+            if other != name and (tab.who is None or tab.who != who):
+                found[tab.who] = min(now - tab.seen, found.get(tab.who, now))
+        return [*found.items()]

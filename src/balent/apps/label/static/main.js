@@ -1,0 +1,34 @@
+// Starts the view that the address names.
+//
+// A view is a module with start(app), which fills <main> and returns a function that is called with every new status.
+
+import { get, patiently } from "./api.js";
+import { byId, element } from "./elements.js";
+import { Outbox } from "./outbox.js";
+import { showStatus, startShell } from "./shell.js";
+import { openStorage } from "./storage.js";
+
+const VIEWS = { "/": "label", "/grid": "grid", "/history": "history", "/progress": "progress", "/classes": "classes", "/resolve": "resolve" };
+const STATUS_EVERY = 10000;
+
+const askStatus = () => patiently(() => get("/api/status"));
+
+async function start(view) {
+  document.body.dataset.view = view;
+  const [module, status] = await Promise.all([import(`./${view}.js`), askStatus()]);
+  openStorage(status.key);
+  const app = { status, outbox: new Outbox(), main: byId("view") };
+  startShell(view, app.outbox);
+  showStatus(status);
+  const update = module.start(app);
+  app.refresh = async () => {
+    app.status = await askStatus();
+    if (view !== "label") showStatus(app.status);
+    update(app.status);
+  };
+  setInterval(() => document.hidden || app.refresh(), STATUS_EVERY);
+}
+
+start(VIEWS[location.pathname] ?? "label").catch((error) => {
+  byId("view").replaceChildren(element("p", { class: "sentence" }, `This page could not start: ${error.message}`));
+});

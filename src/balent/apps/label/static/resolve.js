@@ -1,0 +1,67 @@
+// Disagreements, one after the other: who said what, and a key press decides.
+
+import { get, patiently } from "./api.js";
+import { ClassBar } from "./classbar.js";
+import { button, element, keyCap, named } from "./elements.js";
+import { prepare } from "./item.js";
+import { listenToKeys } from "./keys.js";
+import { announce, fillHelp, openHelp } from "./shell.js";
+import { Stage } from "./stage.js";
+import { setPhase } from "./state.js";
+import { ago, counted, person } from "./words.js";
+
+const HELP = [[["1", "2", "…"], "decide for this class and go on"], [["s"], "leave it for later"], [["z"], "zoom"], [["?"], "this help"]];
+
+export function start({ status, outbox, main }) {
+  const stage = new Stage();
+  const answers = element("div", { id: "about" });
+  const bar = new ClassBar((name) => decide(name));
+  let queue = [];
+
+  main.replaceChildren(stage.node, answers, bar.node, element("div", { id: "actions" },
+    button({ id: "skip", class: "quiet", onclick: later }, keyCap("s"), "later"),
+    button({ class: "quiet", onclick: openHelp }, keyCap("?"), "help")));
+  bar.show(status.looks);
+  fillHelp(HELP);
+  listenToKeys((key) => bar.actionOf(key) ?? { s: later, "?": openHelp }[key] ?? stage.actionOf(key));
+  load();
+
+  async function load() {
+    const asked = performance.now();
+    const { items } = await patiently(() => get("/api/disagreements"));
+    queue = items.filter(({ item }) => !outbox.overtakes(item, asked)).map((data) => prepare(data, show));
+    show();
+  }
+
+  function show() {
+    const [first] = queue;
+    setPhase(first ? (first.node ? "ready" : "waiting") : "done");
+    if (!first) stage.say(element("div", { class: "sentence" }, "There are no disagreements."));
+    else if (first.node) stage.show(first);
+    answers.replaceChildren(...(first ? describe(first.data) : []));
+  }
+
+  function describe(data) {
+    const said = data.answers.map(({ who, label, when }) =>
+      element("span", { class: "said" }, named(person(who)), " said ", element("strong", {}, named(label)),
+        element("small", {}, ` ${ago(when)}`)));
+    const left = ` · ${counted(queue.length, "disagreement")}`;
+    return [element("p", { id: "why" }, said), element("p", { id: "file" }, named(data.id), left)];
+  }
+
+  function decide(label) {
+    if (!queue[0]?.node) return;
+    const { data } = queue.shift();
+    outbox.add({ event: "resolve", item: data.item, label });
+    bar.flash(label);
+    announce(`decided: ${label}`);
+    show();
+  }
+
+  function later() {
+    queue.push(...queue.splice(0, 1));
+    show();
+  }
+
+  return (status) => bar.show(status.looks);
+}
