@@ -1,10 +1,15 @@
 """What holds for every test: examples are the same at every run, and each worker keeps to one core."""
 
+import os
+
 import pytest
 import torch
 from hypothesis import settings
 
 from balent import kernels
+from balent.acquisition.engines.cluster import PRIVATE
+
+os.environ.update(PRIVATE)  # Ray listens on this machine only, and reports nothing
 
 settings.register_profile("balent", deadline=None, derandomize=True, database=None, max_examples=25)
 settings.load_profile("balent")

@@ -9,24 +9,29 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from balent.acquisition.acquire import acquire as acquire
     from balent.acquisition.draws import Draws as Draws
+    from balent.acquisition.engines.ray import RayEngine as RayEngine
     from balent.acquisition.score import score as score
     from balent.acquisition.score import select as select
+    from balent.data.shards import Shards as Shards
     from balent.loop.learner import Learner as Learner
     from balent.maths.measures import MEASURES as MEASURES
     from balent.maths.measures import dirichlet_bald as dirichlet_bald
     from balent.maths.moments import Moments as Moments
     from balent.predictors import PREDICTORS as PREDICTORS
+    from balent.predictors import Classifier as Classifier
     from balent.predictors import Ensemble as Ensemble
     from balent.predictors import GaussianProcess as GaussianProcess
     from balent.predictors import LastLayerLaplace as LastLayerLaplace
     from balent.predictors import Logistic as Logistic
     from balent.predictors import MCDropout as MCDropout
     from balent.predictors import VariationalDropout as VariationalDropout
+    from balent.project.project import Project as Project
     from balent.simulation.experiment import Experiment as Experiment
     from balent.simulation.experiment import run as run
     from balent.strategies import STRATEGIES as STRATEGIES
     from balent.strategies import Badge as Badge
     from balent.strategies import BatchBALD as BatchBALD
+    from balent.strategies import ClusterMargin as ClusterMargin
     from balent.strategies import CoreLog as CoreLog
     from balent.strategies import CoreMSE as CoreMSE
     from balent.strategies import CoreSet as CoreSet
@@ -35,6 +40,7 @@ if TYPE_CHECKING:
     from balent.strategies import Jitter as Jitter
     from balent.strategies import Power as Power
     from balent.strategies import Race as Race
+    from balent.strategies import Seals as Seals
     from balent.strategies import TopK as TopK
     from balent.strategies import Uniform as Uniform
     from balent.types import Picks as Picks
@@ -44,6 +50,8 @@ if TYPE_CHECKING:
 _HOME = {
     "Badge": "balent.strategies",
     "BatchBALD": "balent.strategies",
+    "Classifier": "balent.predictors",
+    "ClusterMargin": "balent.strategies",
     "CoreLog": "balent.strategies",
     "CoreMSE": "balent.strategies",
     "CoreSet": "balent.strategies",
@@ -63,8 +71,12 @@ _HOME = {
     "PREDICTORS": "balent.predictors",
     "Picks": "balent.types",
     "Power": "balent.strategies",
+    "Project": "balent.project.project",
     "Race": "balent.strategies",
+    "RayEngine": "balent.acquisition.engines.ray",
     "STRATEGIES": "balent.strategies",
+    "Shards": "balent.data.shards",
+    "Seals": "balent.strategies",
     "TopK": "balent.strategies",
     "Uniform": "balent.strategies",
     "VariationalDropout": "balent.predictors",

@@ -74,6 +74,11 @@ def exists(name: str) -> bool:
         return False
 
 
+def files() -> list[ModuleType]:
+    """Modules made of files so far: no other process can import them by name."""
+    return [module for _, module in _LOADED.values()]
+
+
 def found(name: str) -> Any:
     """What a file or a module calls by this name; brackets are not looked at."""
     where, what = _parts(name)

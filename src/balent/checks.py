@@ -119,7 +119,8 @@ def predictor(given: object) -> None:
         missing = [name for name in ("fit", "sample", "state", "load_state") if not hasattr(given, name)]
         raise TypeError(
             f"a predictor has the methods fit, sample, state and load_state, but {type(given).__name__} has no "
-            f"{' and no '.join(missing)}; wrap a torch module that has dropout as MCDropout(module)"
+            f"{' and no '.join(missing)}; wrap a torch module that has dropout as MCDropout(module), "
+            "an estimator with fit and predict_proba as Classifier(estimator)"
         )
 
 

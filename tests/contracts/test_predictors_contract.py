@@ -7,12 +7,13 @@ import pickle
 import pytest
 import torch
 from helpers.labelled import blobs, generator, network
+from sklearn.linear_model import LogisticRegression
 from torch import nn
 from torch.testing import assert_close
 
 from balent import Learner, Moments
 from balent.predictors import PREDICTORS, VariationalLinear
-from balent.types import Predictor, Sampled
+from balent.types import Grows, Predictor, Sampled
 
 CLASSES, N = 3, 5
 
@@ -24,12 +25,19 @@ def variational():
 
 
 # How to make each one small: its model (the caller's, to be left alone), and the settings that matter.
-MODELS = {"variational_dropout": variational, "gaussian_process": lambda: CLASSES, "logistic": lambda: CLASSES}
+MODELS = {
+    "variational_dropout": variational,
+    "gaussian_process": lambda: CLASSES,
+    "logistic": lambda: CLASSES,
+    "classifier": LogisticRegression,
+}
 SETTINGS = {
     "gaussian_process": {"iterations": 5, "features": 64},
     "ensemble": {"members": 8, "epochs": 3},
     "logistic": {},
+    "classifier": {"classes": CLASSES},
 }
+ANEW = ("gaussian_process", "logistic", "classifier")  # which start every fit anew
 PER_POINT = ["mc_dropout"]  # whose randomness can belong to points
 
 
@@ -151,10 +159,10 @@ def test_the_seed_decides_the_functions(predictors, name):
 
 @every
 def test_the_generator_decides_what_is_learned(name):
-    """A Gaussian process and logistic regression learn nothing by chance."""
+    """Those that start every fit anew learn nothing by chance."""
     first, again, other = (fitted(name, seed).sample(N, seed=0)(*pool()) for seed in (1, 1, 2))
     assert torch.equal(first, again)
-    assert torch.equal(first, other) is (name in ("gaussian_process", "logistic"))
+    assert torch.equal(first, other) is (name in ANEW)
 
 
 @every
@@ -224,7 +232,7 @@ def test_a_cold_start_forgets(name):
 # ── going on in another process ──────────────────────────────────────────────────────────────────
 
 
-WARM = [name for name in PREDICTORS if name not in ("gaussian_process", "logistic")]  # which starts every fit anew
+WARM = [name for name in PREDICTORS if name not in ANEW]
 
 
 def picked(name, directory, rounds, **settings):
@@ -249,6 +257,20 @@ def picked(name, directory, rounds, **settings):
 def test_a_learner_goes_on_after_every_predictor_was_killed(tmp_path, name, settings):
     """#14: predictors without a module could not be resumed."""
     assert picked(name, tmp_path, 4, **settings) == picked(name, None, 4, **settings)
+
+
+@every
+def test_a_predictor_that_grows_is_one_that_was_made_as_wide(name):
+    """What it was trained on before leaves nothing behind."""
+    grown, _ = made(name)
+    if not isinstance(grown, Grows):
+        pytest.skip("its number of classes is fixed")
+    wide = PREDICTORS[name](CLASSES + 1, **SETTINGS.get(name, {}))
+    grown.fit(blobs(30, seed=8), generator=generator(8))
+    grown.grow(CLASSES + 1)
+    for one in (grown, wide):
+        one.fit(blobs(classes=CLASSES + 1), generator=generator())
+    assert torch.equal(grown.sample(N, seed=0)(*pool()), wide.sample(N, seed=0)(*pool()))
 
 
 @every

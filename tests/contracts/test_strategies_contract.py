@@ -1,4 +1,4 @@
-"""What every entry of STRATEGIES obeys, also tomorrow's, and every kind of `kind:measure`."""
+"""What every entry of STRATEGIES obeys, also tomorrow's, and every kind of `kind:measure` and `kind:strategy`."""
 
 import dataclasses
 import pickle
@@ -14,10 +14,15 @@ from balent.acquisition.engines.local import Local
 from balent.acquisition.view import View
 from balent.adapt import needs
 from balent.data.pool import Indexed, Subset, as_source
-from balent.strategies import PREFIXES, strategy
+from balent.strategies import PREFIXES, WRAPPERS, strategy
 from balent.types import Strategy
 
-NAMES = [*STRATEGIES, *(f"{prefix}:{measure}" for prefix in PREFIXES for measure in ("bald", "balentacq"))]
+INNER = ("bald", "random", "herding", "diverse:bald", "badge", "batch_bald", "core_mse", "cluster_margin")
+NAMES = [
+    *STRATEGIES,
+    *(f"{prefix}:{measure}" for prefix in PREFIXES for measure in ("bald", "balentacq")),
+    *(f"{wrapper}:{inner}" for wrapper in WRAPPERS for inner in INNER),
+]
 every = pytest.mark.parametrize("name", NAMES)
 POINTS = 60
 
@@ -99,6 +104,18 @@ def test_without_noise_a_part_is_a_pool_of_its_own(name):
     part = pick(name, 9, Draws(p, features=h), pool=Subset(Indexed(np.arange(POINTS)), LEFT))
     alone = pick(name, 9, Draws(p[LEFT], features=h[LEFT]), pool=np.arange(len(LEFT)))
     assert torch.as_tensor(part.indices).tolist() == LEFT[torch.as_tensor(alone.indices)].tolist()
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if needs(strategy(name)).labelled])
+@pytest.mark.parametrize("block", [1, 7])
+def test_with_labelled_points_too_neither_blocks_nor_the_rest_of_a_pool_matter(name, block):
+    """The points left out of the pool are labelled."""
+    p, h = probabilities(POINTS, 6, 3), normal(POINTS, 5)
+    source, known = Draws(p, features=h), np.setdiff1d(np.arange(POINTS), LEFT.numpy())
+    part, options = Subset(Indexed(np.arange(POINTS)), LEFT), {"labelled": known, "memory": block * 232}
+    picks = pick(name, 9, source, pool=part, **options)
+    assert len(set(picks.indices.tolist())) == 9
+    assert picks.indices.tolist() == pick(name, 9, source, pool=LeftOut(LEFT), labelled=known).indices.tolist()
 
 
 class LeftOut:

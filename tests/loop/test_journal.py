@@ -61,8 +61,8 @@ def test_damage_elsewhere_names_file_and_line(path, damage):
 
 
 def test_records_of_another_format_are_refused(path):
-    path.write_text('{"format": 3}\n')
-    with pytest.raises(ValueError, match=r"has format 3, but this version of balent reads formats 1 and 2"):
+    path.write_text('{"format": 4}\n')
+    with pytest.raises(ValueError, match=r"has format 4, but this version of balent reads formats 1, 2, 3"):
         journal.read(path)
 
 
@@ -162,6 +162,7 @@ def test_a_second_process_is_refused_until_the_first_is_gone(tmp_path, monkeypat
         pass
 
 
-def test_reading_records_needs_no_torch():
-    script = "import sys, balent.loop.journal; print('torch' in sys.modules)"
+@pytest.mark.parametrize("module", ["journal", "labels", "places", "events"])
+def test_reading_journals_needs_no_torch(module):
+    script = f"import sys, balent.loop.{module}; print('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout == "False\n"

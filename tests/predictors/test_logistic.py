@@ -152,8 +152,10 @@ def test_features_are_unit_rows():
     assert_close(fitted(x, y).sample(3, seed=0).features(5 * x), unit_rows(x))
 
 
-def test_masks_per_point_are_refused():
+def test_masks_per_point_are_refused_and_auto_means_shared():
     x, y = labelled()
+    drawn = [fitted(x, y).sample(3, seed=0, masks=masks)(x) for masks in ("auto", "shared")]
+    assert torch.equal(*drawn)
     with pytest.raises(ValueError, match="one W for all points"):
         fitted(x, y).sample(3, seed=0, masks="per-point")
 
@@ -162,6 +164,13 @@ def test_masks_per_point_are_refused():
 def test_classes_are_a_number_of_two_or_more(classes, word):
     with pytest.raises(ValueError, match=word):
         Logistic(classes)
+
+
+def test_one_class_is_refused_without_advice_that_does_not_apply():
+    """It said "pass one_class=True", which Logistic does not have."""
+    x, _ = labelled()
+    with pytest.raises(ValueError, match=r"chosen at random, say\)$"):
+        fitted(x, torch.zeros(len(x), dtype=torch.int64))
 
 
 def test_rows_that_are_no_numbers_are_named():

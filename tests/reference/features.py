@@ -65,6 +65,35 @@ def facilities(points, k, labelled=None):
     return chosen
 
 
+def k_nearest(points, centres, n):
+    """For each centre the n points of the smallest distances, the nearest first, ties by number."""
+    apart = squared_distances(centres.double(), points.double())
+    return [sorted(range(len(points)), key=lambda i: (float(row[i]), i))[:n] for row in apart]
+
+
+def nearest_centre(points, centres):
+    """The number of the nearest centre of each point, the first of those that tie."""
+    return [near[0] for near in k_nearest(centres, points, 1)]
+
+
+def cluster_margin(margins, clusters, k, candidates):
+    """Cluster-Margin as its paper tells it: lists of candidates by cluster, sorted by length, one of each in turn.
+
+    margins: p₁ - p₂ of each point. clusters: of each point. Ties go to the smaller margin, then to the smaller number.
+    """
+    best = sorted(range(len(margins)), key=lambda i: (margins[i], i))[:candidates]
+    lists = {}
+    for i in best:
+        lists.setdefault(clusters[i], []).append(i)
+    queues = sorted(lists.values(), key=lambda queue: (len(queue), best.index(queue[0])))
+    picked = []
+    while len(picked) < k:
+        for queue in queues:
+            if queue and len(picked) < k:
+                picked.append(queue.pop(0))
+    return picked
+
+
 def farthest(distances, chosen):
     """The first of the largest that is not chosen yet."""
     return max((i for i in range(len(distances)) if i not in chosen), key=lambda i: (float(distances[i]), -i))

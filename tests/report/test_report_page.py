@@ -14,7 +14,7 @@ import pytest
 from helpers import made_up
 from rich.console import Console
 
-from balent.report import load, summary, write_html, write_plot
+from balent.report import load, summary, tables, write_html, write_plot
 from balent.report.load import Run
 
 STRATEGIES = {"balentacq": 1.6, "power:bald": 1.2, "random": 1.0}
@@ -51,6 +51,18 @@ def test_the_table_has_accuracy_area_gain_and_labels_saved(runs):
         said.split()
     )
     assert said.index("balentacq") < said.index("power:bald") < said.index("random")  # the largest area first
+
+
+def test_gains_are_shown_from_the_first_labels_on(runs):
+    """A line per label count with an interval; where labels are the same there is nothing to compare."""
+    screen = Console(file=io.StringIO(), width=160)
+    screen.print(summary(runs).table())
+    said = screen.file.getvalue().split("points ahead of random")[1]
+    counts = [line.split()[0] for line in said.splitlines() if re.match(r"\s*\d+ .*to", line)]
+    assert len(counts) >= 4
+    assert counts == sorted(counts, key=int)
+    assert tables.gain_at(np.zeros(3)) == "0.0"
+    assert tables.gain_at(np.array([0.01, 0.02, 0.03])) == "+2.0 (−0.5 to 4.5)"  # 2 ± 4.303 · 1 / √3
 
 
 def test_the_table_fits_into_a_narrow_terminal(tmp_path):

@@ -15,7 +15,7 @@ from helpers.runs import IMAGES, TINY, finish, lines, timeless
 from balent.data.sources import load
 from balent.loop import journal
 from balent.simulation import evaluation
-from balent.simulation.experiment import Experiment, changed, run
+from balent.simulation.experiment import Experiment, changed, continued, run
 from balent.simulation.thumbnails import png
 
 FIELDS = {
@@ -199,6 +199,33 @@ def test_a_specification_that_contradicts_the_directory_is_named(tmp_path):
     next(run(TINY, tmp_path))
     with pytest.raises(ValueError, match="was begun with epochs = 3, but epochs = 9 was given"):
         next(run(replace(TINY, epochs=9), tmp_path, resume=True))
+
+
+def test_settings_that_the_file_of_a_run_lacks_are_the_defaults(tmp_path):
+    """A run of an older version goes on: a field that was added since changes nothing by default."""
+    next(run(TINY, tmp_path))
+    path = tmp_path / "spec.json"
+    path.write_text(json.dumps({k: v for k, v in json.loads(path.read_text()).items() if k != "backbone"}))
+    assert len(list(run(TINY, tmp_path, resume=True))) == TINY.rounds
+
+
+def test_the_settings_of_a_run_win_over_defaults_but_not_over_given_ones(tmp_path):
+    """#17: the start set of digits was balanced in 0.1 and is another one beside auto."""
+    next(run(replace(TINY, start_set="random"), tmp_path))
+    now = replace(TINY, start_set="auto", epochs=9)
+    assert continued(tmp_path, now, {"epochs"}) == replace(TINY, start_set="random", epochs=9)
+    with pytest.raises(ValueError, match="was begun with epochs = 3, but epochs = 9 was given"):
+        next(run(continued(tmp_path, now, {"epochs"}), tmp_path, resume=True))
+    assert len(list(run(continued(tmp_path, now, set()), tmp_path, resume=True))) == TINY.rounds
+    assert continued(tmp_path / "new", now, set()) == now
+
+
+def test_a_setting_of_the_wrong_kind_is_refused_in_words(tmp_path):
+    next(run(TINY, tmp_path))
+    path = tmp_path / "spec.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"epochs": "many"}))
+    with pytest.raises(ValueError, match="was begun with epochs = 'many', but epochs = 3 was given"):
+        next(run(continued(tmp_path, TINY, set()), tmp_path, resume=True))
 
 
 class Died(BaseException):

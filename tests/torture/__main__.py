@@ -5,7 +5,7 @@ import sys
 import time
 
 # Modules of this folder, and how often each of their things is tried.
-PARTS = {"disk": 0, "kills": 40, "learners": 3000, "api": 3000, "pools": 1000, "readers": 1000}
+PARTS = {"disk": 0, "kills": 40, "projects": 40, "learners": 3000, "api": 3000, "pools": 1000, "readers": 1000}
 OUTCOMES = ("clear error", "right", "traceback", "silent")
 
 

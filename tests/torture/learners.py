@@ -16,7 +16,7 @@ ODD = [
 
 
 def run(tries: int, seed: int) -> dict[str, Counter]:
-    return {"Learner.ask, tell, skip": _calls(tries, random.Random(seed))}
+    return {"Learner.ask, tell, skip, retract": _calls(tries, random.Random(seed))}
 
 
 def _calls(tries: int, chance: random.Random) -> Counter:
@@ -30,7 +30,7 @@ def _calls(tries: int, chance: random.Random) -> Counter:
 
 
 def _call(driven, chance: random.Random) -> str:
-    name = chance.choice(["tell", "tell", "tell", "skip", "ask"])
+    name = chance.choice(["tell", "tell", "tell", "skip", "ask", "retract"])
     count = chance.randint(0, 3)
     args = [_numbers(chance, count, len(POOL)), _numbers(chance, chance.choice([count, count, 2]), 3)]
     args = args[: 2 if name == "tell" else 1] if name != "ask" else [_k(chance)]
@@ -53,6 +53,9 @@ def _recorded(driven, name: str, args: list, before: tuple) -> bool:
     if any(isinstance(arg, np.ma.MaskedArray) for arg in args):
         return False
     positions = [int(i) for i in np.asarray(args[0]).reshape(-1)]
+    if name == "retract":
+        kept = {i: label for i, label in told.items() if i not in positions}
+        return driven.told == kept and driven.labels.skipped == skipped - set(positions)
     if name == "skip":
         return driven.labels.skipped == skipped | set(positions)
     labels = [int(i) for i in np.asarray(args[1]).reshape(-1)]

@@ -20,7 +20,7 @@ from balent.apps import cli
 from balent.data import sources as datasets
 from balent.paper.experiments import FEATURES
 from balent.simulation.experiment import run
-from balent.vision import embedding
+from balent.vision import blocks, embedding
 from balent.vision.embedding import embed
 
 ABOUT = {"backbone": "tiny"}
@@ -71,7 +71,7 @@ def test_batches_on_a_cpu_are_small_enough_for_its_memory(side, device, images):
 def killed_at(path, images):
     """A process of its own that is killed (SIGKILL) once so many images are done; every batch is a block."""
     torch.set_num_threads(1)
-    embedding.ROWS = 1
+    blocks.ROWS = 1
     for done, _ in embed(data(), tiny(), Path(path), about=ABOUT, batch_size=8):
         if done >= images:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -95,7 +95,7 @@ def test_killed_and_run_again_the_file_is_the_same_byte_for_byte(tmp_path, image
 
 def begun(path, monkeypatch, batches=3):
     """A run that was left after some batches, each a block of its own."""
-    monkeypatch.setattr(embedding, "ROWS", 1)
+    monkeypatch.setattr(blocks, "ROWS", 1)
     news = embed(data(), tiny(), path, about=ABOUT, batch_size=8)
     for _ in range(batches + 1):
         next(news)

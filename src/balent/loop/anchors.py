@@ -2,10 +2,9 @@
 
 from balent.data.pool import Subset
 from balent.loop.seeds import seed_of
+from balent.predictors.neighbours import ANCHORS
 from balent.strategies.reservoir import smallest
 from balent.types import HasAnchors, Predictor
-
-ANCHORS = 10_000
 
 
 def anchor(predictor: Predictor, pool: Subset, seed: int) -> None:

@@ -31,17 +31,26 @@ def save(path: Path, state: State, **about: int) -> None:
     write(path, serialized(tensors, metadata=metadata))
 
 
-def restore(path: Path, predictor: Predictor) -> dict[str, int]:
-    """Load the predictor from a file; returns the numbers about it. A predictor without state needs no file."""
+def restore(path: Path, predictor: Predictor) -> None:
+    """Load the predictor from a file. A predictor without state needs no file."""
     from safetensors import SafetensorError, safe_open
 
     if not predictor.state():
-        return {}
+        return
     try:
         with safe_open(str(path), framework="pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
-            about = {name: int(value) for name, value in (file.metadata() or {}).items() if name != "kind"}
         predictor.load_state(tensors)
     except (SafetensorError, RuntimeError, ValueError, KeyError, OSError) as error:
         raise ValueError(f"{path} does not hold the weights of this model: {error}") from error
-    return about
+
+
+def about(path: Path) -> dict[str, int]:
+    """The numbers about the tensors of a file."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(str(path), framework="pt") as file:
+            return {name: int(value) for name, value in (file.metadata() or {}).items() if name != "kind"}
+    except (SafetensorError, ValueError, OSError) as error:
+        raise ValueError(f"{path} does not hold the weights of a model: {error}") from error

@@ -76,6 +76,8 @@ def _add(digest: Any, value: Any) -> None:
         digest.update(f"list {len(value)}".encode())
         for item in value:
             _add(digest, item)
+    elif isinstance(value, np.ndarray) and value.dtype.hasobject:  # its bytes are addresses, of this process alone
+        _add(digest, value.tolist())
     elif isinstance(value, Tensor | np.ndarray):
         array = _array(value)
         digest.update(f"{array.dtype.str} {array.shape[1:]}".encode())

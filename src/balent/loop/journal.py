@@ -10,7 +10,7 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,11 @@ from balent.data.outputs import sync as sync
 from balent.data.outputs import whole as whole
 
 FORMAT = 1
-READABLE = (1, 2)  # 2: journals that pin their pool by a fingerprint
+READABLE = (
+    1,
+    2,
+    3,
+)  # of journals; 2: they pin their pool by a fingerprint, 3: they name points by ids if there are some
 PATIENCE = 2.0  # seconds that a killed process may take to release its directory
 
 Record = dict[str, Any]
@@ -26,12 +30,17 @@ Record = dict[str, Any]
 
 def append(path: Path, record: Record) -> None:
     """One more line: when this returns, it is on disk. When it raises, the file is what it was before."""
-    line = _line(record)
+    extend(path, [record])
+
+
+def extend(path: Path, records: Iterable[Record]) -> None:
+    """Several lines at once, as `append`. A crash can keep the first of them only, each of these whole."""
+    lines = b"".join(_line(record) for record in records)
     with in_words(path):
         new = not path.exists()
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
         try:
-            _append(handle, line)
+            _append(handle, lines)
         finally:
             os.close(handle)
         if new:
@@ -146,7 +155,7 @@ def _split(content: bytes) -> tuple[bytes, bytes]:
 
 def _parsed(path: Path, whole: bytes, torn: bytes) -> list[Record]:
     lines = whole.splitlines() + ([torn] if _complete(torn) else [])
-    return [_record(path, number, line) for number, line in enumerate(lines, 1)]
+    return [parsed(path, number, line) for number, line in enumerate(lines, 1)]
 
 
 def _complete(torn: bytes) -> bool:
@@ -156,7 +165,8 @@ def _complete(torn: bytes) -> bool:
     return False
 
 
-def _record(path: Path, number: int, line: bytes) -> Record:
+def parsed(path: Path, number: int, line: bytes) -> Record:
+    """One line as a record; an error names the line that is damaged."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
@@ -168,6 +178,6 @@ def _record(path: Path, number: int, line: bytes) -> Record:
     if record.get("format", FORMAT) not in READABLE:
         raise ValueError(
             f"{path}, line {number}, has format {record['format']!r}, but this version of balent reads formats "
-            f"{' and '.join(map(str, READABLE))}; use the version that wrote it, or another directory"
+            f"{', '.join(map(str, READABLE))}; use the version that wrote it, or another directory"
         )
     return record

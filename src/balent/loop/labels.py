@@ -1,7 +1,8 @@
-"""The labels of a pool as the sum of events: asked, told, skipped.
+"""The labels of a pool as the sum of events: asked, told, skipped, retracted.
 
 Events are what the journal holds. The state is a function of them and of nothing else, so that a
 process that died is continued by adding them up again. The last label of a point counts; earlier ones are kept.
+No torch here: whoever reads journals needs none.
 """
 
 from collections.abc import Iterable
@@ -15,14 +16,15 @@ Event = dict[str, Any]
 
 @dataclass
 class Labels:
-    """Which points are labelled, pending, or skipped."""
+    """Which points are labelled, pending, skipped or in the reserve, and the names of the classes."""
 
     told: dict[int, int] = field(default_factory=dict)  # position: label
-    pending: dict[int, float] = field(default_factory=dict)  # position: score; asked, not yet told or skipped
+    asked: dict[int, float] = field(default_factory=dict)  # position: score, in the order they were asked
     skipped: set[int] = field(default_factory=set)
+    reserve: set[int] = field(default_factory=set)  # positions that a strategy never picks
     history: dict[int, list[tuple[str | None, int]]] = field(default_factory=dict)  # position: (who, label), in order
+    classes: list[str] = field(default_factory=list)  # names by number; none if classes have numbers only
     asks: int = 0  # calls of ask
-    asked: int = 0  # points asked in all
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> "Labels":
@@ -32,7 +34,16 @@ class Labels:
         return labels
 
     def add(self, event: Event) -> None:
-        kinds = {"start": self._start, "pin": self._start, "ask": self._ask, "tell": self._tell, "skip": self._skip}
+        kinds = {
+            "start": self._start,
+            "pin": self._start,
+            "ask": self._ask,
+            "tell": self._tell,
+            "skip": self._skip,
+            "retract": self._retract,
+            "classes": self._classes,
+            "reserve": self._reserve,
+        }
         if event.get("event") not in kinds:
             raise ValueError(f"the event {event.get('event')!r} is not known to this version of balent")
         try:
@@ -40,37 +51,70 @@ class Labels:
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"the event {event['event']!r} is damaged: {error}") from error
 
+    @property
+    def pending(self) -> dict[int, float]:
+        """Points that were asked and are neither labelled nor skipped, with their scores, in the order of asking."""
+        return {i: score for i, score in self.asked.items() if i not in self.told and i not in self.skipped}
+
     def closed(self) -> set[int]:
         """Positions that are not to be asked: labelled, pending or skipped."""
-        return {*self.told, *self.pending, *self.skipped}
+        return {*self.told, *self.asked, *self.skipped}
 
     def open(self, pool: int) -> np.ndarray:
-        """Positions that may be asked, ascending."""
+        """Positions that a strategy may pick, ascending."""
         left = np.ones(pool, dtype=bool)
-        left[list(self.closed())] = False
+        left[[*self.closed(), *self.reserve]] = False
         return left.nonzero()[0]
+
+    def state_of(self, position: int) -> str:
+        """One word on a point."""
+        if position in self.told:
+            return "labelled"
+        return "skipped" if position in self.skipped else "pending" if position in self.asked else "open"
+
+    def within(self, pool: int) -> "Labels":
+        """Without the points that lie beyond the pool, where ids are put that it no longer has."""
+        return Labels(
+            {i: label for i, label in self.told.items() if i < pool},
+            {i: score for i, score in self.asked.items() if i < pool},
+            {i for i in self.skipped if i < pool},
+            {i for i in self.reserve if i < pool},
+            {i: given for i, given in self.history.items() if i < pool},
+            self.classes,
+            self.asks,
+        )
 
     def _start(self, event: Event) -> None:
         """Identifies the pool and the settings; it holds no labels."""
 
     def _ask(self, event: Event) -> None:
-        indices = _whole(event["indices"])
-        self.pending.update(zip(indices, map(float, event["scores"]), strict=True))
+        self.asked.update(zip(_whole(event["indices"]), map(float, event["scores"]), strict=True))
         self.asks += 1
-        self.asked += len(indices)
 
     def _tell(self, event: Event) -> None:
         for position, label in zip(_whole(event["indices"]), _whole(event["labels"]), strict=True):
             self.told[position] = label
             self.history.setdefault(position, []).append((event.get("who"), label))
-            self.pending.pop(position, None)
             self.skipped.discard(position)
 
     def _skip(self, event: Event) -> None:
         for position in _whole(event["indices"]):
-            self.pending.pop(position, None)
             self.told.pop(position, None)
             self.skipped.add(position)
+
+    def _retract(self, event: Event) -> None:
+        for position in _whole(event["indices"]):
+            self.told.pop(position, None)
+            self.skipped.discard(position)
+
+    def _classes(self, event: Event) -> None:
+        names = event["names"]
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise ValueError(f"names of classes must be a list of texts, but are {str(names)[:40]}")
+        self.classes = [*self.classes, *names]
+
+    def _reserve(self, event: Event) -> None:
+        self.reserve = set(_whole(event["indices"]))
 
 
 def _whole(values: Any) -> list[int]:

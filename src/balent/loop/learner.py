@@ -10,37 +10,38 @@ import contextlib
 import math
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 
 from balent import adapt, checks, names
 from balent.acquisition import randomness
 from balent.acquisition.acquire import acquire
+from balent.acquisition.mean_probabilities import mean_probabilities
 from balent.data.pool import Indexed, PoolLike, Subset, as_source
-from balent.loop import checkpoint, fingerprint, journal
+from balent.loop import checkpoint, class_names, fingerprint, given, growth, opening
 from balent.loop import start as starts
 from balent.loop.anchors import anchor
-from balent.loop.labels import Event, Labels
+from balent.loop.events import Events, Say
+from balent.loop.fits import Fits
+from balent.loop.given import Answers, Positions
+from balent.loop.labels import Labels
+from balent.loop.opening import Settings
+from balent.loop.opening import agree as agree
+from balent.loop.places import Places
 from balent.loop.seeds import seed_of
 from balent.strategies import strategy as named
 from balent.strategies.auto import AUTO, resolved
-from balent.types import HasWidth, Picks, Predictor, Sampled, Strategy
-
-FORMAT = 2  # of the journal
-PINNED = ("format", "fingerprint", "code", "resolved")  # of its first line: checked apart from the settings
-MOST = 1 << 31  # classes, where the predictor does not tell how many it knows
+from balent.types import ByClass, Engine, Picks, Predictor, Sampled, Strategy
 
 STARTS = ("auto", "random")  # what is asked before there is a model
 NUMBERS = {math.inf: "inf", -math.inf: "-inf"}  # JSON has no infinity
-
-Positions = Sequence[int] | np.ndarray | Tensor
-Say = Callable[[str], None]
 
 
 class Learner:
@@ -48,93 +49,142 @@ class Learner:
 
     predictor   what is trained: `fit`, `sample`, `state`, `load_state`
     pool        the points: an array, a Dataset, anything with a length and items
-    strategy    a name (see `balent list`), "file.py:name" or "module:name", or a strategy itself
-    seed        decides everything that is random
+    strategy    a name (see `balent list`), "file.py:name" or "module:name", or a strategy itself; by default "auto"
+    seed        decides everything that is random; by default 0
     directory   where the journal is kept; None keeps it in memory
-    ids         a name for each point. The directory then belongs to these ids, else to the content of the pool
-    draws       posterior samples that score the pool; "auto" or "analytic" as in `acquire`
-    masks       "auto": per point if predictor and strategy allow it, so that duplicates are not queried together
+    ids         a name for each point. A label then belongs to its id: the same directory takes the points in another
+                order, with more of them, or with fewer. Without ids it belongs to the content of the pool
+    classes     names of classes, in the order of their numbers; labels can then be names
+    reserve     positions that a strategy never picks, such as those of an audit; they may be labelled
+    draws       posterior samples that score the pool; "auto" or "analytic" as in `acquire`; by default 100
+    masks       "auto", the default: per point if predictor and strategy allow it, so that duplicates are not queried
+                together; "shared" or "per-point"
     start       points to ask before a model can be trained (labels of two classes): "random", a list of positions, or
-                "auto": points that cover the pool if the strategy is auto, else random ones
+                "auto", the default: points that cover the pool if the strategy is auto, else random ones
+    engine      where the pool is scored: "local", "ray", a `balent.RayEngine` or an engine of your own. Picks do not
+                depend on it
     say         a function that is called with messages for the user; by default they are warnings
+
+    A directory keeps its own strategy, seed, draws, masks, start, classes and reserve: leave them out when it is opened
+    again.
     """
 
     def __init__(
         self,
         predictor: Predictor,
         pool: PoolLike,
-        strategy: str | Strategy = "auto",
+        strategy: str | Strategy | None = None,
         *,
-        seed: int = 0,
+        seed: int | None = None,
         directory: str | os.PathLike[str] | None = None,
         ids: Sequence[str] | None = None,
-        draws: int | str = 100,
-        masks: str = "auto",
-        start: str | Sequence[int] = "auto",
+        classes: Sequence[str] | None = None,
+        reserve: Positions | None = None,
+        draws: int | str | None = None,
+        masks: str | None = None,
+        start: str | Sequence[int] | None = None,
+        engine: str | Engine = "local",
         say: Say = warnings.warn,
     ) -> None:
-        found = as_source(pool)
-        if not isinstance(found, Indexed):
-            raise TypeError(
-                "the pool of a Learner must have a length and positions, but it is a stream; pass an array or a Dataset"
-            )
-        if len(found) == 0:
-            raise ValueError("the pool must have points, but it is empty")
         checks.predictor(predictor)
-        self.predictor, self.pool, self.seed, self.say = predictor, found, seed, say
-        self.ids = None if ids is None else checks.ids(ids, len(found))
-        self.width = predictor.width(found[torch.tensor([0])]) if isinstance(predictor, HasWidth) else None
-        self.draws = draws
-        self._choose(resolved(strategy, scores='draws="auto"' if draws == "auto" else ""), masks)
-        self.start = self._start(start, strategy == AUTO)
-        self._fitted: dict[int, int] | None = None  # the labels of the last fit
-        self._cold = False  # fits are known to start from the same weights every time
-        self._sampled: tuple[tuple[int, str], Sampled] | None = None
-        self._open = contextlib.ExitStack()
-        self._closed = False
-        self._events: list[Event] = []
+        self.predictor, self.pool, self.say, self.engine = predictor, _indexed(pool), say, engine
+        self.ids = None if ids is None else checks.ids(ids, len(self.pool))
+        wishes: dict[str, Any] = {"strategy": strategy, "seed": seed, "draws": draws, "masks": masks, "start": start}
+        wishes = {name: value for name, value in wishes.items() if value is not None}
+        self._choose(Settings(**wishes))  # what cannot be is refused before anything is written
+        class_names.checked(classes)
+        kept = None if reserve is None else given.positions(reserve, len(self.pool))
         self.directory = None if directory is None else Path(directory)
-        with contextlib.ExitStack() as opening:
-            opening.callback(self.close)
-            name = names.identity(strategy)
-            anchor(predictor, self._subset(np.arange(len(found))), seed)
-            self._begin({"strategy": name, "seed": seed, "draws": draws, "masks": masks, "pool": len(found)})
-            opening.pop_all()
+        self.events = Events(self.directory, Places(self.ids, len(self.pool)), say)
+        with contextlib.ExitStack() as until_open:
+            until_open.callback(self.close)
+            settings = self._choose(opening.settled(wishes, self.events))
+            self._check_start(kept)
+            anchor(predictor, self._subset(np.arange(len(self.pool))), self.seed)
+            self._open(settings, classes)
+            if kept is not None and set(kept) != self.labels.reserve:
+                self.events.add({"event": "reserve", "indices": list(dict.fromkeys(kept))})
+            self.width = growth.width(predictor, self.pool)  # classes; None if the predictor does not tell
+            self._fits = Fits(predictor, self.pool, self.events, self.seed)
+            until_open.pop_all()
 
     # ── what a driver does ──────────────────────────────────────────────────────────────────────────
 
     def ask(self, k: int) -> Picks:
         """The k points to label next, best first; they are pending then. Trains first, if labels are new."""
+        return self.commit(self.propose(k))
+
+    def propose(self, k: int) -> Picks:
+        """What `ask(k)` would return. The points do not become pending, and no event is written."""
         left = self.labels.open(len(self.pool))
-        if not len(left):
-            raise ValueError("no point is left to ask: every point is labelled, pending or skipped")
+        self._check_left(left)
         checks.batch_size(k, None)
         if k > len(left):
             self.say(f"{k} points were requested, but only {len(left)} are left: these are asked")
         k = min(k, len(left))
-        picks = self._first(left, k) if self._is_start() else self._best(left, k)
-        scores = [NUMBERS.get(score, score) for score in picks.scores.tolist()]
-        self._happen({"event": "ask", "indices": picks.indices.tolist(), "scores": scores})
+        return self._first(left, k) if self._is_start() else self._best(left, k)
+
+    def commit(self, picks: Picks) -> Picks:
+        """Asks these points: they are pending then. Points of the reserve may be among them."""
+        indices = given.positions(picks.indices, len(self.pool))
+        scores = given.scores(picks.scores, len(indices))
+        self._check_open(indices)
+        written = [NUMBERS.get(score, score) for score in scores]
+        self.events.add({"event": "ask", "indices": indices, "scores": written})
         return picks
 
-    def tell(self, indices: Positions, labels: Positions, who: str | None = None) -> None:
-        """Records labels of points, asked or not, in any order, at any time. A later label replaces an earlier one."""
-        positions, values = _positions(indices, len(self.pool)), _whole(labels, "labels")
-        if len(positions) != len(values):
-            raise ValueError(
-                f"every point needs one label, but there are {len(positions)} points and {len(values)} labels"
-            )
-        self._check_labels(dict(zip(positions, values, strict=True)), positions, values)
+    def tell(self, indices: Positions, labels: Answers, who: str | None = None) -> None:
+        """Records labels of points, asked or not, in any order, at any time. A later label replaces an earlier one.
+
+        A label is the number of a class (int) or, where classes have names, its name (str).
+        """
+        positions = given.positions(indices, len(self.pool))
+        values = given.labels(labels, self.labels.classes, self.width)
+        given.one_label_each(positions, values)
         if positions:
-            self._happen({"event": "tell", "indices": positions, "labels": values, "who": who})
+            self.events.add({"event": "tell", "indices": positions, "labels": values, "who": who})
 
     def skip(self, indices: Positions, who: str | None = None) -> None:
         """Marks points that cannot be labelled. They are not asked again; a label given later still counts."""
-        positions = _positions(indices, len(self.pool))
+        positions = given.positions(indices, len(self.pool))
         if positions:
-            self._happen({"event": "skip", "indices": positions, "who": who})
+            self.events.add({"event": "skip", "indices": positions, "who": who})
+
+    def retract(self, indices: Positions, who: str | None = None) -> None:
+        """Takes labels or skips back. A point that was asked is pending again, any other can be asked."""
+        positions = given.positions(indices, len(self.pool))
+        for i in positions:
+            if self.labels.state_of(i) not in ("labelled", "skipped"):
+                raise ValueError(
+                    f"only a label or a skip can be taken back, but point {i} is {self.labels.state_of(i)}; "
+                    "nothing was recorded"
+                )
+        if positions:
+            self.events.add({"event": "retract", "indices": positions, "who": who})
+
+    def add_class(self, name: str) -> int:
+        """Adds a class, and returns its number. The predictor grows, or the class is refused if it cannot."""
+        known = self.labels.classes
+        if not known:
+            raise ValueError(
+                f"classes have no names here, so {name!r} cannot be added; make the Learner with classes=[…]"
+            )
+        growth.add(self.events, self.predictor, class_names.new(known, [*known, name]))
+        self._fits.forget()
+        self.width = growth.width(self.predictor, self.pool)
+        return len(known)
 
     # ── what is known ───────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def labels(self) -> Labels:
+        """The state of every point."""
+        return self.events.labels
+
+    @property
+    def classes(self) -> list[str] | None:
+        """Names of classes by number; None if they have numbers only."""
+        return list(self.labels.classes) or None
 
     @property
     def told(self) -> dict[int, int]:
@@ -152,38 +202,27 @@ class Learner:
     @property
     def asked(self) -> list[list[int]]:
         """The positions of every `ask` so far, in order."""
-        return [event["indices"] for event in self._events if event["event"] == "ask"]
+        return self.events.asked
 
     def history(self, index: int) -> list[tuple[str | None, int]]:
-        """Who gave which label to a point, in order."""
+        """Who gave which label to a point, in order; those that were replaced or taken back, too."""
         return list(self.labels.history.get(index, []))
 
     def fit(self) -> None:
         """Train on all labelled points, unless the last fit did."""
-        self._resume_fit()
-        if self._fitted != self.labels.told:
-            start = self.predictor.state()
-            if start and not self._cold and self._keeps:
-                checkpoint.save(self._checkpoint, start, events=len(self._events))
-            self._fit(self.labels)
-            self._cold = checkpoint.same(start, self.predictor.state())
-            if self._cold and self._keeps:
-                self._checkpoint.unlink(missing_ok=True)  # a fit that starts anew needs no memory of the last one
+        self._fits.fit()
 
     def sampled(self, masks: str = "shared") -> Sampled:
         """Posterior samples given all labels; `ask` scores with those of `self.masks`."""
-        self.fit()
-        key = (len(self.labels.told), masks)
-        if self._sampled is None or self._sampled[0] != key:
-            n = randomness.AUTO if self.draws == "auto" else self.draws
-            drawn = self.predictor.sample(n, seed=seed_of(self.seed, "draws", key[0]), masks=masks)
-            self._sampled = (key, drawn)
-        return self._sampled[1]
+        return self._fits.sampled(randomness.AUTO if self.draws == "auto" else self.draws, masks)
+
+    def predict(self, pool: PoolLike) -> ByClass:
+        """Mean probabilities of the posterior samples, one row per point: of this pool, or of any other points."""
+        return mean_probabilities(self.sampled(), pool)
 
     def close(self) -> None:
         """Releases the directory. Afterwards the Learner cannot ask or tell."""
-        self._closed = True
-        self._open.close()
+        self.events.close()
 
     def __enter__(self) -> "Learner":
         return self
@@ -193,138 +232,79 @@ class Learner:
 
     # ── how ─────────────────────────────────────────────────────────────────────────────────────────
 
-    def _begin(self, settings: dict[str, Any]) -> None:
-        given = None if isinstance(self.start, str) else self.start
-        opening = {"event": "start", "format": FORMAT, **settings, "start": given or self.start}
-        opening["resolved"] = self.resolved
-        if self.directory is None:
-            self._events, self.labels = [opening], Labels()
-            return
-        self._open.enter_context(journal.locked(self.directory))
-        note = journal.repair(self._journal)
-        if note:
-            self.say(note)
-        if self._journal.exists():
-            self._go_on(opening)
+    def _choose(self, settings: Settings) -> Settings:
+        """The settings of this Learner; returns them with the start as it will be."""
+        self.seed, self.draws = settings.seed, settings.draws
+        compared = settings.strategy != AUTO or adapt.will_compare(self.predictor, self.pool[torch.tensor([0])])
+        scores = 'draws="auto"' if self.draws == "auto" else ""
+        self._use(resolved(settings.strategy, scores=scores, compared=compared), settings.masks)
+        self.start = self._start(settings.start, settings.strategy == AUTO)
+        return replace(settings, start=self.start)
+
+    def _use(self, strategy: str | Strategy, masks: str) -> None:
+        self.strategy: Strategy = named(strategy) if isinstance(strategy, str) else strategy
+        self.resolved, self.masks = names.identity(strategy), randomness.masks(masks, self.predictor, self.strategy)
+
+    def _start(self, start: str | Sequence[int], auto: bool) -> str | list[int]:
+        """Where the strategy asks a model, "auto" means random points."""
+        if not isinstance(start, str):
+            return given.positions(start, len(self.pool))
+        checks.lookup(dict.fromkeys(STARTS), start, "start")
+        return start if auto or not adapt.needs(self.strategy).model else "random"
+
+    def _open(self, settings: Settings, classes: Sequence[str] | None) -> None:
+        if self.events.happened:
+            self._go_on(settings, classes)
         else:
-            self._begin_anew(opening)
+            self._begin(settings, classes)
 
-    def _begin_anew(self, opening: Event) -> None:
-        checkpoint.save(self._initial, self.predictor.state())
-        opening |= {"fingerprint": fingerprint.pin(self.pool, self.ids), "code": names.source_hash(self.strategy)}
-        self.labels = Labels()
-        journal.begin(self._journal, opening)
-        self._events = [opening]
-
-    def _go_on(self, opening: Event) -> None:
-        """Continues what another process began, if settings and pool are the same."""
-        self._events = journal.read(self._journal)
-        if not self._events:
-            raise ValueError(
-                f"{self._journal} is empty, but a journal begins with a line: its labels are lost; restore the file, "
-                "or remove the directory to start again"
-            )
-        before = {name: value for name, value in self._events[0].items() if name not in PINNED}
-        agree(self._journal.parent, before, {name: value for name, value in opening.items() if name not in PINNED})
-        if opening["strategy"] == AUTO:
-            self._choose(self._events[0]["resolved"], opening["masks"])
-        checkpoint.restore(self._initial, self.predictor)
-        self.labels = self._added_up()
-        self._check_noise()
-        self._check_pool()
-        code = self._events[0].get("code")
-        if code is not None and code != names.source_hash(self.strategy):
-            self.say(
-                f"the code of {opening['strategy']} has changed since {self.directory} was begun; the new code is used "
-                "from now on, and labels stay: to go on as before, restore the old code and open the directory again"
-            )
-
-    def _added_up(self) -> Labels:
-        labels = Labels()
-        for number, event in enumerate(self._events, 1):
-            try:
-                labels.add(event)
-            except ValueError as error:
-                raise ValueError(f"{self._journal}, line {number}: {error}") from error
-        beyond = [position for position in labels.closed() if position >= len(self.pool)]
-        if beyond:
-            raise ValueError(
-                f"{self._journal} names point {max(beyond)}, but the pool has {len(self.pool)} points; "
-                "pass the pool it was begun with"
-            )
-        return labels
-
-    def _check_noise(self) -> None:
-        """Picks of one run follow one rule. Version 0.1 drew noise in the order in which points came."""
-        by_0_1 = [] if self._events[0].get("format", 1) > 1 else self._events[: self._number_of_pin()]
-        if adapt.needs(self.strategy).noise and any(event["event"] == "ask" for event in by_0_1):
-            raise ValueError(
-                f"{self.directory} was begun by balent 0.1 with {self._events[0]['strategy']}, whose random numbers "
-                "are drawn by another rule now, so its picks would not be those of one run; finish it with balent "
-                "0.1, or start again in another directory"
-            )
-
-    def _number_of_pin(self) -> int | None:
-        """Of the event that says which pool a directory of version 0.1 belongs to: later ones are by newer versions."""
-        return next((i for i, event in enumerate(self._events) if event["event"] == "pin"), None)
-
-    def _check_pool(self) -> None:
-        """Refuses another pool than the one the directory was begun with: labels would move to other points."""
-        pins = [event["fingerprint"] for event in self._events if event.get("fingerprint")]
-        if not pins:
-            self.say(
-                f"{self.directory} was begun by balent 0.1, which did not record which pool its labels belong to; from "
-                "now on they belong to this one"
-            )
-            self._happen({"event": "pin", "format": FORMAT, "fingerprint": fingerprint.pin(self.pool, self.ids)})
-        elif not fingerprint.matches(pins[-1], self.pool, self.ids):
-            raise ValueError(
-                f"the labels in {self.directory} belong to another pool: its {pins[-1].partition(':')[0]} differ, so "
-                "labels would move to other points; give the pool (and ids) it was begun with, or another directory"
-            )
-
-    @property
-    def _journal(self) -> Path:
-        assert self.directory is not None
-        return self.directory / "journal.ndjson"  # not .jsonl: those are records
-
-    @property
-    def _initial(self) -> Path:
-        assert self.directory is not None
-        return self.directory / "initial.safetensors"
-
-    @property
-    def _checkpoint(self) -> Path:
-        assert self.directory is not None
-        return self.directory / "checkpoint.safetensors"
-
-    @property
-    def _keeps(self) -> bool:
-        """May files be written?"""
-        return self.directory is not None and not self._closed
-
-    def _happen(self, event: Event) -> None:
-        """Writes the event to disk, then applies it in memory, so a crash loses nothing that was acknowledged."""
-        if self._closed:
-            raise ValueError("this Learner is closed, and its directory may be in use elsewhere; make a new Learner")
+    def _begin(self, settings: Settings, classes: Sequence[str] | None) -> None:
+        new = class_names.checked(classes)
+        class_names.check_width(growth.width(self.predictor, self.pool), len(new))
+        first = opening.first_event(settings, self.events, self.resolved)
         if self.directory is not None:
-            journal.append(self._journal, event)
-        self._events.append(event)
-        self.labels.add(event)
+            checkpoint.save(self.events.file(growth.INITIAL), self.predictor.state())
+            pinned = fingerprint.pin(self.pool, self.ids)
+            first |= {"fingerprint": pinned, "code": names.source_hash(self.strategy)}
+        self.events.begin(first)
+        growth.name(self.events, self.predictor, new, grows=False)
 
-    def _check_labels(self, last: dict[int, int], positions: list[int], labels: list[int]) -> None:
-        """Classes that the model has, and one for each point; `last` holds the last label given for a point."""
-        classes = MOST if self.width is None else self.width
-        for position, label in zip(positions, labels, strict=True):
-            if not 0 <= label < classes:
+    def _go_on(self, settings: Settings, classes: Sequence[str] | None) -> None:
+        """Continues what another process began, if settings and pool are the same."""
+        opening.check_settings(settings, self.events)
+        opening.check_pool(self.pool, self.events)
+        if settings.strategy == AUTO:
+            self._use(self.events.happened[0]["resolved"], settings.masks)
+        self.events.add_up(self.say)
+        new = class_names.new(self.labels.classes, classes)
+        same = growth.restored(self.predictor, self.events, self.pool, new)
+        opening.check_noise(self.strategy, self.events)
+        opening.pin(self.pool, self.events, self.say)
+        opening.check_code(self.strategy, self.events, self.say)
+        growth.name(self.events, self.predictor, new, grows=same)
+
+    def _check_start(self, reserve: list[int] | None) -> None:
+        both = set() if isinstance(self.start, str) else {*self.start} & {*(reserve or ())}
+        if both:
+            raise ValueError(f"point {min(both)} stands in start and in reserve, which is never asked; choose one")
+
+    def _check_left(self, left: np.ndarray) -> None:
+        kept = len(self.labels.reserve - self.labels.closed())
+        if not len(left) and kept:
+            raise ValueError(
+                f"no point is left to ask but the {kept} of the reserve, which a strategy never picks; commit them, "
+                "or make the Learner again with a smaller reserve"
+            )
+        if not len(left):
+            raise ValueError("no point is left to ask: every point is labelled, pending or skipped")
+
+    def _check_open(self, indices: list[int]) -> None:
+        if len(set(indices)) < len(indices):
+            raise ValueError("a point can be asked once, but one is given twice; nothing was recorded")
+        for i in indices:
+            if self.labels.state_of(i) != "open":
                 raise ValueError(
-                    f"labels must be class numbers 0..{classes - 1} of the model, but one is {label}; "
-                    "nothing was recorded"
-                )
-            if label != last[position]:
-                raise ValueError(
-                    f"a point has one label, but point {position} was given {label} and {last[position]} in one call; "
-                    "nothing was recorded"
+                    f"only open points can be asked, but point {i} is {self.labels.state_of(i)}; nothing was recorded"
                 )
 
     def _is_start(self) -> bool:
@@ -335,24 +315,17 @@ class Learner:
         closed = self.labels.closed()
         return [] if isinstance(self.start, str) else [i for i in self.start if i not in closed]
 
-    def _choose(self, strategy: str | Strategy, masks: str) -> None:
-        self.strategy: Strategy = named(strategy) if isinstance(strategy, str) else strategy
-        self.resolved, self.masks = names.identity(strategy), randomness.masks(masks, self.predictor, self.strategy)
-
-    def _start(self, start: str | Sequence[int], auto: bool) -> str | list[int]:
-        """Where the strategy asks a model, "auto" means random points."""
-        if not isinstance(start, str):
-            return _positions(start, len(self.pool))
-        checks.lookup(dict.fromkeys(STARTS), start, "start")
-        return start if auto or not adapt.needs(self.strategy).model else "random"
-
     def _first(self, left: np.ndarray, k: int) -> Picks:
         """Points without a model: the given ones first, then by the strategy if it needs none, else at random."""
-        if self.start == "auto" and not adapt.needs(self.strategy).model:
+        if self.start == "auto" and not adapt.needs(self.strategy).model and self._are_vectors():
             return self._acquired(None, left, k)
-        order = np.asarray(starts.order(len(self.pool), self.seed))
+        order = np.asarray(starts.order(len(self.pool), self.seed, self._hashes))
         chosen = self._waiting()[:k] or order[np.isin(order, left)][:k].tolist()
         return Picks(torch.tensor(chosen), torch.zeros(len(chosen), dtype=torch.float64))
+
+    def _are_vectors(self) -> bool:
+        """Can points be compared before there is a model?  Texts cannot."""
+        return adapt.comparable(adapt.Untrained(), self.pool[torch.tensor([0])])
 
     def _best(self, left: np.ndarray, k: int) -> Picks:
         return self._acquired(self.sampled(self.masks), left, k)
@@ -362,7 +335,8 @@ class Learner:
         auto = "auto" if self.draws == "auto" else None
         known = np.array(sorted({*self.labels.told, *self.labels.pending}), dtype=np.int64)
         labelled = self._subset(known) if len(known) else None
-        return acquire(sampled, self._subset(left), k, self.strategy, seed=seed, draws=auto, labelled=labelled)
+        options: dict[str, Any] = {"seed": seed, "draws": auto, "labelled": labelled, "engine": self.engine}
+        return acquire(sampled, self._subset(left), k, self.strategy, **options)
 
     def _subset(self, positions: np.ndarray) -> Subset:
         return Subset(self.pool, torch.from_numpy(positions), self._hashes)
@@ -372,50 +346,13 @@ class Learner:
         """Of the ids: noise goes by them, so that it does not matter in which order the points come."""
         return None if self.ids is None else fingerprint.hashes(self.ids)
 
-    def _resume_fit(self) -> None:
-        """After a crash of a run that starts each fit from the last one: that fit once more, from where it started."""
-        if self._fitted is None and self.directory is not None and self._checkpoint.exists():
-            about = checkpoint.restore(self._checkpoint, self.predictor)
-            self._fit(Labels.of(self._events[: about["events"]]))
 
-    def _fit(self, labels: Labels) -> None:
-        told = dict(sorted(labels.told.items()))
-        if not told:
-            raise ValueError("a fit needs labels, but none was given yet; label some points first: ask, then tell")
-        x, y = self.pool[torch.tensor([*told])], torch.tensor([*told.values()])
-        generator = Generator().manual_seed(seed_of(self.seed, "training", len(told)))
-        self._fitted, self._sampled = None, None
-        self.predictor.fit((x, y), generator=generator)
-        self._fitted = dict(labels.told)
-
-
-def agree(directory: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
-    """Refuses to continue a run with other settings; the error names the first that differs, with both values."""
-    for name in {**before, **now}:
-        if before.get(name) != now.get(name):
-            raise ValueError(
-                f"{directory} was begun with {name} = {before.get(name)!r}, but {name} = {now.get(name)!r} was given; "
-                "pass the first value to continue, or use another directory"
-            )
-
-
-def _whole(values: Any, what: str) -> list[int]:
-    """Numbers of any kind of array, if they are whole."""
-    if isinstance(values, np.ma.MaskedArray):
+def _indexed(pool: PoolLike) -> Indexed:
+    found = as_source(pool)
+    if not isinstance(found, Indexed):
         raise TypeError(
-            f"{what} must be plain numbers, but are a masked array; pass x.compressed(), which leaves masked values out"
+            "the pool of a Learner must have a length and positions, but it is a stream; pass an array or a Dataset"
         )
-    array = values.cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
-    if array.ndim == 0:
-        array = array[None]
-    if array.size and (array.ndim != 1 or array.dtype.kind not in "iu"):
-        raise TypeError(f"{what} must be whole numbers on one axis, but are {array.dtype} of shape {array.shape}")
-    return [int(value) for value in array]
-
-
-def _positions(indices: Any, pool: int) -> list[int]:
-    positions = _whole(indices, "positions")
-    for position in positions:
-        if not 0 <= position < pool:
-            raise ValueError(f"positions must be 0..{pool - 1} in this pool, but one is {position}")
-    return positions
+    if len(found) == 0:
+        raise ValueError("the pool must have points, but it is empty")
+    return found

@@ -3,14 +3,17 @@
 from collections.abc import Sequence
 
 import torch
-from torch import Generator
+from torch import Generator, Tensor
 
 from balent import checks
 from balent.loop.seeds import seed_of
+from balent.strategies.reservoir import smallest
 
 
-def order(pool: int, seed: int) -> list[int]:
-    """The positions of a pool in random order."""
+def order(pool: int, seed: int, keys: Tensor | None = None) -> list[int]:
+    """The positions of a pool in random order; with keys, their order moves with the points and outlives new ones."""
+    if keys is not None:
+        return smallest(seed_of(seed, "start"), keys, 0, pool).tolist()
     return torch.randperm(pool, generator=Generator().manual_seed(seed_of(seed, "start"))).tolist()
 
 

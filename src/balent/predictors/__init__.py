@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from balent.predictors.classifier import Classifier
 from balent.predictors.ensemble import Ensemble
 from balent.predictors.functions import Functions
 from balent.predictors.gaussian_process import GaussianProcess
@@ -15,6 +16,7 @@ from balent.types import Predictor
 PREDICTORS: dict[str, Callable[..., Predictor]] = {
     "mc_dropout": MCDropout,
     "logistic": Logistic,
+    "classifier": Classifier,
     "ensemble": Ensemble,
     "laplace": LastLayerLaplace,
     "variational_dropout": VariationalDropout,
@@ -23,6 +25,7 @@ PREDICTORS: dict[str, Callable[..., Predictor]] = {
 
 __all__ = [
     "PREDICTORS",
+    "Classifier",
     "Ensemble",
     "Functions",
     "GaussianProcess",

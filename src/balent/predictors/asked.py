@@ -9,5 +9,5 @@ def shared_draws(n: Any, masks: str, what: str) -> None:
         raise ValueError(f"n must be a positive number of draws, but is {n!r}")
     if masks == "per-point":
         raise ValueError(f'masks="per-point" has no meaning here: {what}; use masks="shared"')
-    if masks != "shared":
-        raise ValueError(f'masks must be "shared" or "per-point", but is {masks!r}')
+    if masks not in ("shared", "auto"):
+        raise ValueError(f'masks must be "shared" or "auto", which is the same here, but is {masks!r}')

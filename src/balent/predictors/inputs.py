@@ -24,11 +24,12 @@ def as_pairs(labelled: Any) -> tuple[Batch, Tensor]:
     (tensor([[0.5000, 1.0000],
             [2.0000, 3.0000]]), tensor([0, 1]))
     """
-    x, y = labelled if isinstance(labelled, tuple) and len(labelled) == 2 else _columns(labelled)
-    return as_batch(x), _labels(y)
+    x, y = labelled if isinstance(labelled, tuple) and len(labelled) == 2 else columns(labelled)
+    return as_batch(x), whole_numbers(y)
 
 
-def _columns(labelled: Any) -> tuple[Any, Any]:
+def columns(labelled: Any) -> tuple[Any, Any]:
+    """Inputs and labels of a Dataset of (x, y) pairs."""
     if isinstance(labelled, TensorDataset) and len(labelled.tensors) == 2:
         return labelled.tensors
     if not isinstance(labelled, Dataset | Sequence):
@@ -62,7 +63,8 @@ def _stacked(items: list[Tensor]) -> Tensor:
     return torch.stack(items)
 
 
-def _labels(y: Any) -> Tensor:
+def whole_numbers(y: Any) -> Tensor:
+    """Labels as class numbers."""
     labels = torch.as_tensor(y)
     if labels.ndim != 1 or labels.is_floating_point() or labels.is_complex():
         raise TypeError(

@@ -108,8 +108,7 @@ class Logistic:
     """
 
     def __init__(self, classes: int, anchors: Any = None, *, precision: float = PRECISION) -> None:
-        if isinstance(classes, bool) or not isinstance(classes, int) or classes < 2:
-            raise ValueError(f"classes must be a whole number of 2 or more, but is {classes!r}")
+        check_classes(classes)
         if not precision > 0:
             raise ValueError(f"precision must be positive, but is {precision}")
         self.classes, self.precision = classes, precision
@@ -151,6 +150,12 @@ class Logistic:
         plan = "one product for all draws" + ("" if self.neighbours is None else ", half of them on neighbours' means")
         return Functions(Logits(drawn, self.neighbours, 0, n), n, plan, unit_rows, BLOCK)
 
+    def best(self) -> Float[Tensor, "classes features"]:
+        """The one best W, for points as they are."""
+        if not self.views:
+            raise ValueError("Logistic has learnt nothing yet; call fit(labelled, generator=…) first")
+        return self.views[0].regression.weights(self.views[0].start)[0]
+
     def state(self) -> dict[str, Tensor]:
         """What the next fit starts from: the anchors. W is found anew by each fit."""
         return {} if self.anchors is None else {"anchors": self.anchors}
@@ -163,6 +168,11 @@ class Logistic:
     def width(self, batch: Batch) -> int:
         """How many classes there are."""
         return self.classes
+
+    def grow(self, classes: int) -> None:
+        """From now on there are this many; the next fit finds W of all of them."""
+        check_classes(classes)
+        self.classes, self.views = classes, []
 
 
 class Drawn:
@@ -217,6 +227,11 @@ def vectors(x: Any) -> Features:
     if not isinstance(rows, Tensor):
         raise TypeError(f"Logistic takes vectors, one row of numbers per point, but got {type(x).__name__}")
     return rows.flatten(1).float() if rows.ndim > 1 else rows.float()[:, None]
+
+
+def check_classes(classes: object) -> None:
+    if isinstance(classes, bool) or not isinstance(classes, int) or classes < 2:
+        raise ValueError(f"classes must be a whole number of 2 or more, but is {classes!r}")
 
 
 def check_finite(rows: Features) -> None:

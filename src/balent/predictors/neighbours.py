@@ -41,6 +41,10 @@ class Neighbours:
         self._remember([keys[i] for i in new.tolist()], x[new], views[new])
         return views
 
+    def remember(self, x: Features, views: Features) -> None:
+        """Views of unit rows that were computed before, with the same anchors."""
+        self._remember(hashes(x).tolist(), x, views)
+
     def _view(self, x: Features) -> Features:
         cosines, nearest = (x @ self.anchors.T).topk(min(NEAREST, len(self.anchors)))
         weights = cosines.clamp(min=0) ** POWER

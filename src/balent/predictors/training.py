@@ -208,7 +208,7 @@ def width(model: nn.Module, batch: Batch) -> int:
     return int(output.shape[-1])
 
 
-def check_sizes(x: Batch, y: Tensor) -> None:
+def check_sizes(x: Any, y: Tensor) -> None:
     """As many labels as points, and at least one."""
     if len(y) == 0:
         raise ValueError("there is nothing to learn from: the labelled set is empty; label some points first")
@@ -216,8 +216,8 @@ def check_sizes(x: Batch, y: Tensor) -> None:
         raise ValueError(f"every point needs one label, but there are {size(x)} points and {len(y)} labels")
 
 
-def check_labels(y: Tensor, classes: int, *, one_class: bool = False) -> None:
-    """Labels are 0..classes-1, and of more than one class unless that is allowed."""
+def check_labels(y: Tensor, classes: int, *, one_class: bool | None = None) -> None:
+    """Labels are 0..classes-1, and of more than one class unless that is allowed; None: it cannot be."""
     outside = ((y < 0) | (y >= classes)).nonzero()
     if len(outside):
         at = int(outside[0])
@@ -228,7 +228,8 @@ def check_labels(y: Tensor, classes: int, *, one_class: bool = False) -> None:
     if not one_class and bool((y == y[0]).all()):
         raise ValueError(
             f"a classifier learns from labels of at least two classes, but all {len(y)} are class {int(y[0])}; "
-            "label more points (chosen at random, say), or pass one_class=True to train anyway"
+            "label more points (chosen at random, say)"
+            + ("" if one_class is None else ", or pass one_class=True to train anyway")
         )
 
 

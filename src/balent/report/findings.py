@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from balent.report.compare import Comparison, span
+from balent.report.compare import Comparison, differences, paired, span
 from balent.report.curves import Curve, curve, spread
 from balent.report.lines import METRICS, OF_PICKS
 from balent.report.load import BASELINE, Group
@@ -65,6 +65,11 @@ class Findings:
     def accuracy(self, strategy: str, labels: float) -> tuple[float, float]:
         """Mean and std over seeds; NaN where the strategy was not evaluated."""
         return mean_std(self.curves[strategy]["accuracy"].at(labels))
+
+    def gains(self, strategy: str, labels: float) -> np.ndarray:
+        """Accuracy minus that of random at a label count, one number per seed."""
+        pairs = paired(self.group.strategies[strategy], self.group.strategies[BASELINE])
+        return differences(pairs, labels, labels)[1]
 
     def area(self, strategy: str) -> tuple[float, float]:
         return mean_std(self.curves[strategy]["accuracy"].area(*self.span))

@@ -11,8 +11,8 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import MISSING, asdict, dataclass, fields, replace
 from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter
@@ -24,8 +24,10 @@ import torch
 from balent import by_name, checks, names
 from balent.data.sources import Data, all_labelled, load, own_function
 from balent.loop import journal
+from balent.loop.events import Say
 from balent.loop.journal import Record
-from balent.loop.learner import NUMBERS, Learner, Say, agree
+from balent.loop.learner import NUMBERS, Learner
+from balent.loop.opening import agree
 from balent.loop.seeds import seed_of
 from balent.loop.start import balanced
 from balent.maths.measures import bald
@@ -91,6 +93,10 @@ class Experiment:
         return runs / self.name / _folder_name(self.strategy) / f"seed-{self.seed}"
 
 
+# Settings of a run of 0.1 whose file does not have them: a new field has a default that changes nothing.
+DEFAULTS = {field.name: field.default for field in fields(Experiment) if field.default is not MISSING}
+
+
 def _folder_name(strategy: str) -> str:
     """A strategy as the name of a folder; a long path keeps its end, and a hash of all of it."""
     quoted = re.sub(r"^\.", "%2E", quote(strategy, safe="=,()-"))  # a folder that begins with a dot would be hidden
@@ -147,6 +153,17 @@ def learner(spec: Experiment, data: Data, directory: Path | None = None, say: Sa
     )
 
 
+def continued(directory: Path, spec: Experiment, given: Collection[str]) -> Experiment:
+    """The specification to go on with: settings of the run that is there win over defaults, not over given ones."""
+    path = directory / "spec.json"
+    if not path.exists():
+        return spec
+    before = DEFAULTS | _specification(path)
+    mine = {name: before[name] for name in asdict(spec).keys() & before.keys() - set(given)}
+    same_kind = {name: value for name, value in mine.items() if type(value) is type(getattr(spec, name))}
+    return replace(spec, **same_kind)
+
+
 def allowed(directory: Path, spec: Experiment, resume: bool) -> bool:
     """May this run write here?  True where one is to go on; nothing is touched."""
     now = code(spec)
@@ -158,7 +175,7 @@ def allowed(directory: Path, spec: Experiment, resume: bool) -> bool:
             f"{directory} holds a run already; go on with it by --resume (a finished one is left as it is), "
             "or write elsewhere by --out"
         )
-    before = _specification(path)
+    before = DEFAULTS | _specification(path)
     pinned = before.pop("code", {})
     agree(directory, before, asdict(spec))
     _check_code(directory, spec, pinned, now)

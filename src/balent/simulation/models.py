@@ -9,8 +9,10 @@ from torch import Generator, nn
 from balent import by_name, checks
 from balent.data.sources import Data
 from balent.loop.seeds import seed_of
-from balent.predictors import PREDICTORS
+from balent.predictors import PREDICTORS, Classifier
+from balent.predictors.estimators import Estimator
 from balent.predictors.training import reproducible
+from balent.predictors.wrapped import predictor_of
 from balent.types import Predictor
 
 if TYPE_CHECKING:
@@ -36,6 +38,8 @@ def predictor(spec: "Experiment", data: Data) -> Predictor:
 
 def _known(spec: "Experiment", data: Data) -> Predictor:
     network = _network(spec, data)
+    if spec.predictor == "classifier":
+        return Classifier(network, data.classes)
     if not isinstance(network, nn.Module | int):
         raise TypeError(f"{spec.network} must make a torch module, but made {type(network).__name__}")
     names = SETTINGS.get(spec.predictor, TRAINING)
@@ -44,13 +48,15 @@ def _known(spec: "Experiment", data: Data) -> Predictor:
 
 
 def _own(spec: "Experiment", data: Data) -> Predictor:
-    """A user's own predictor: its arguments are filled by their names."""
+    """A user's own predictor, or an estimator: its arguments are filled by their names."""
     offered: dict[str, Callable[[], Any]] = {
         "network": lambda: _network(spec, data),
         "data": lambda: data,
         **{name: partial(getattr, spec, name) for name in TRAINING},
     }
     made = by_name.filled(spec.predictor, offered)
+    if isinstance(made, Estimator):
+        return predictor_of(made, data.classes, name=spec.predictor)
     if not isinstance(made, Predictor):
         try:
             checks.predictor(made)

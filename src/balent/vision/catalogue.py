@@ -54,10 +54,14 @@ class Backbone(nn.Module):
         self.register_buffer("std", torch.tensor(std)[:, None, None], persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
+        return self.network((self.scaled(x) - self.mean) / self.std)  # by which one channel becomes three
+
+    def scaled(self, x: Tensor) -> Tensor:
+        """The images in the size that the weights were trained with."""
         side = self.image_size
-        if side is not None and x.shape[-2:] != (side, side):
-            x = interpolate(x, (side, side), mode="bilinear", antialias=True)
-        return self.network((x - self.mean) / self.std)  # by which one channel becomes three
+        if side is None or x.shape[-2:] == (side, side):
+            return x
+        return interpolate(x, (side, side), mode="bilinear", antialias=True)
 
     def about(self) -> dict[str, Any]:
         """The settings that belong to the weights."""

@@ -1,51 +1,47 @@
-"""Features of images, computed once: a backbone over the pool and the test set, into one .npz.
+"""Features of images in arrays, computed once: a backbone over the pool and the test set, into one .npz.
 
-A process may be killed at any moment. Features are kept in blocks, each on disk before the journal names it, and
-batches begin at the same images whatever was done before: a run that goes on ends with the same file, byte for byte, as
-one that was never stopped (on the same machine with as many threads: how convolutions round depends on both).
+Batches begin at the same images in every process, so a process that was killed is continued to the same file, byte for
+byte (on the same machine; with torch also with as many threads: how its convolutions round depends on both).
 """
 
-import contextlib
-import hashlib
-import io
-import itertools
-import json
 import math
-import shutil
-import zipfile
-import zlib
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from itertools import islice
 from pathlib import Path
-from time import monotonic
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
-from jaxtyping import Float
-from torch import nn
+from torch import Generator, Tensor, nn
 
 from balent.acquisition.engines.local import ahead
-from balent.data import arrays
 from balent.data.sources import Data
-from balent.loop import journal
-from balent.loop.journal import Record
-from balent.loop.learner import agree
 from balent.predictors.inputs import channels_last, fitting
 from balent.predictors.training import placed
+from balent.vision import onnx
+from balent.vision.blocks import Computed, Features, Work, backend_for, written
+from balent.vision.catalogue import Backbone
+from balent.vision.fingerprints import IDS, PARTS, fingerprint, fingerprint_of
 
-PARTS = {"x_train": "y_train", "x_test": "y_test"}
-IDS = {"x_train": "ids_train", "x_test": "ids_test"}
-SECONDS = 10.0  # of work that a kill may cost
-ROWS = 4096  # of features kept in memory until they are written
 PIXELS = 250_000  # of a batch on a CPU
-PROBES = 64  # images that are compared to recognise the data
 
-Features = Float[np.ndarray, "images width"]
+Given = TypeVar("Given")
+Made = TypeVar("Made")
+Compute = Callable[[Any, int], Iterator[np.ndarray]]  # images, from one of them on
 
 
 def embed(
-    data: Data, backbone: nn.Module, path: Path, *, about: dict[str, Any], batch_size: int = 64, device: str = "cpu"
+    data: Data,
+    backbone: nn.Module,
+    path: Path,
+    *,
+    about: dict[str, Any],
+    batch_size: int = 64,
+    device: str = "cpu",
+    backend: str = onnx.AUTO,
 ) -> Iterator[tuple[int, int]]:
     """Writes the features of all images to an .npz; yields (images done, number of images).
 
@@ -55,179 +51,103 @@ def embed(
     about       settings that decide the features; they are kept in the file
     batch_size  images at a time
     device      where the backbone runs
+    backend     onnxruntime or torch; auto is the one that the file was begun with, else onnxruntime if it is installed
 
     A process that was stopped is continued by the same call.
     """
     _check(data, batch_size)
     said = {**about, "batch_size": batch_size, "device": device.partition(":")[0]}
     said |= {"images": fingerprint(data), "weights": fingerprint_of(backbone)}
-    total = sum(len(getattr(data, part)) for part in PARTS)
-    parts = path.with_name(path.name + ".parts")
-    if path.exists():
-        _agree(path, said)
-        yield total, total
-    else:
-        backbone = placed(backbone, device).eval().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        with opened(parts, said) as blocks:
-            yield blocks.rows(), total
-            for part in PARTS:
-                for features in _features(getattr(data, part), backbone, blocks.rows(part), batch_size, part):
-                    blocks.add(part, features)
-                    yield blocks.rows(), total
-                blocks.flush(part)
-            _assemble(path, blocks, data, said)
-    shutil.rmtree(parts, ignore_errors=True)
+    said["backend"] = backend_for(path, backend, device)
+    compute = _none if path.exists() else computing(data, backbone, batch_size, device, said["backend"])
+
+    def features(part: str, start: int) -> Iterator[Computed]:
+        for rows in _checked(compute(getattr(data, part), start), part, start):
+            yield Computed(rows, len(rows))
+
+    sizes = {part: len(getattr(data, part)) for part in PARTS}
+    yield from written(path, Work(said, sizes, features, _columns(data)))
+
+
+def _none(images: Any, start: int) -> Iterator[np.ndarray]:
+    """For a file that is complete."""
+    return iter(())
+
+
+def _columns(data: Data) -> dict[str, np.ndarray]:
+    ids = {name: getattr(data, name) for name in IDS.values() if getattr(data, name) is not None}
+    return {**{name: getattr(data, name).numpy() for name in PARTS.values()}, **ids}
 
 
 def together(image_size: int, device: str = "cpu") -> int:
     """How many images to take at a time: a power of two, of 250,000 pixels or less on a CPU.
 
-    EfficientNet-Lite0 is more than twice as fast with 4 images of 224 × 224 as with 64 (benchmarks/bench_embed.py):
-    maps that are larger than 32 MB come from the system, page by page, at every layer.
+    With torch, maps that are larger than 32 MB come from the system, page by page, at every layer, unless the process
+    keeps its pages (balent.acquisition.pages): 4 images of 224 × 224 were then more than twice as fast as 64.
     """
     return 2 ** int(math.log2(max(1, PIXELS // image_size**2))) if device == "cpu" else 256
 
 
-def _features(images: Any, backbone: nn.Module, start: int, batch_size: int, part: str) -> Iterator[Features]:
-    """Batch by batch from an image on; the next batch is read while this one is computed."""
-    for first, batch in ahead((i, images[i : i + batch_size]) for i in range(start, len(images), batch_size)):
+def computing(data: Data, backbone: nn.Module, batch_size: int, device: str, backend: str) -> Compute:
+    """Images to features, batch by batch, by a backend."""
+    if backend == onnx.TORCH:
+        backbone = placed(backbone, device).eval().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        return partial(_by_torch, backbone, batch_size)
+    channels, height, width = _prepared(backbone, data.x_train[:1]).shape[1:]
+    example = torch.rand(batch_size, channels, height, width, generator=Generator().manual_seed(0))
+    return partial(_by_onnx, backbone, onnx.Exported(backbone, example))
+
+
+def _by_torch(backbone: nn.Module, batch_size: int, images: Any, start: int) -> Iterator[np.ndarray]:
+    """The next batch is read while this one is computed."""
+    for _, batch in ahead((i, images[i : i + batch_size]) for i in range(start, len(images), batch_size)):
         with torch.inference_mode():
-            features = backbone(channels_last(fitting(backbone, batch))).float().cpu()
+            yield backbone(channels_last(fitting(backbone, batch))).float().cpu().numpy()
+
+
+def _by_onnx(backbone: nn.Module, run: onnx.Exported, images: Any, start: int) -> Iterator[np.ndarray]:
+    """Batches side by side, each by one thread."""
+
+    def batch(i: int) -> np.ndarray:
+        x = _prepared(backbone, images[i : i + run.batch]).numpy()
+        features = run(x)
+        features[~np.isfinite(x).all((1, 2, 3))] = np.nan  # a ReLU of onnxruntime may turn NaN into 0
+        return features
+
+    return side_by_side(batch, range(start, len(images), run.batch), torch.get_num_threads())
+
+
+@torch.inference_mode()
+def _prepared(backbone: nn.Module, batch: Any) -> Tensor:
+    """In precision and size as the network takes them: scaling with antialiasing cannot be exported."""
+    x = fitting(backbone, batch)
+    return backbone.scaled(x) if isinstance(backbone, Backbone) else x
+
+
+def side_by_side(work: Callable[[Given], Made], items: Iterable[Given], threads: int) -> Iterator[Made]:
+    """The work on each item, in order; one item more than there are threads waits, so that memory is bounded."""
+    left = iter(items)
+    with ThreadPoolExecutor(threads) as pool:
+        under_way: list[Future[Made]] = [pool.submit(work, item) for item in islice(left, threads + 1)]
+        while under_way:
+            done = under_way.pop(0).result()
+            under_way += [pool.submit(work, item) for item in islice(left, 1)]
+            yield done
+
+
+def _checked(found: Iterator[np.ndarray], part: str, start: int) -> Iterator[Features]:
+    """Features that are one vector of finite numbers per image."""
+    for features in found:
         if features.ndim != 2:
-            raise ValueError(f"a backbone must give [batch, width], but this one gave {tuple(features.shape)}")
-        bad = (~features.isfinite().all(1)).nonzero()
+            raise ValueError(f"a backbone must give [batch, width], but this one gave {features.shape}")
+        bad = np.flatnonzero(~np.isfinite(features).all(1))
         if len(bad):
             raise ValueError(
-                f"features must be finite, but those of image {first + int(bad[0])} of {part} are not; look for NaN "
+                f"features must be finite, but those of image {start + bad[0]} of {part} are not; look for NaN "
                 "in this image, and in the weights of the backbone"
             )
-        yield features.numpy()
-
-
-# ── what is done ─────────────────────────────────────────────────────────────────────────────────
-
-
-@contextlib.contextmanager
-def opened(directory: Path, said: dict[str, Any]) -> Iterator["Blocks"]:
-    """The blocks of a directory, which is ours alone; they were begun for the same features."""
-    with journal.locked(directory):
-        blocks = Blocks(directory)
-        journal.repair(blocks.journal)
-        lines = journal.read(blocks.journal)
-        if lines:
-            agree(directory, lines[0]["about"], said)
-        else:
-            journal.append(blocks.journal, {"format": journal.FORMAT, "about": said})
-        for line in lines[1:]:
-            blocks.done[line["part"]].append(line)
-        yield blocks
-
-
-@dataclass
-class Blocks:
-    """Blocks of features in a directory. Those that its journal names are complete."""
-
-    directory: Path
-    done: dict[str, list[Record]] = field(default_factory=lambda: {part: [] for part in PARTS})
-    waiting: list[np.ndarray] = field(default_factory=list)
-    since: float = field(default_factory=monotonic)
-
-    @property
-    def journal(self) -> Path:
-        return self.directory / "journal.ndjson"
-
-    def rows(self, part: str | None = None) -> int:
-        """Images whose features are computed: of a part, or of all."""
-        kept = sum(line["rows"] for name, lines in self.done.items() for line in lines if part in (None, name))
-        return kept + sum(map(len, self.waiting))
-
-    def add(self, part: str, features: Features) -> None:
-        self.waiting.append(features)
-        if monotonic() - self.since > SECONDS or sum(map(len, self.waiting)) >= ROWS:
-            self.flush(part)
-
-    def flush(self, part: str) -> None:
-        """Writes the rows in memory to disk, then to the journal."""
-        if self.waiting:
-            block = np.concatenate(self.waiting)
-            self.waiting = []
-            name = f"{part}-{self.rows(part):09d}.npy"
-            journal.write(self.directory / name, _npy(block))
-            line = {"part": part, "file": name, "rows": len(block), "crc32": zlib.crc32(block.tobytes())}
-            journal.append(self.journal, line)
-            self.done[part].append(line)
-        self.since = monotonic()
-
-    def read(self, part: str) -> Iterator[Features]:
-        """The blocks of a part in order, their checksums verified; one empty block if there are no images."""
-        if not self.done[part]:
-            yield next(self.read("x_train"))[:0]
-        for line in self.done[part]:
-            path = self.directory / line["file"]
-            try:
-                block = arrays.npy(path)
-                intact = zlib.crc32(block.tobytes()) == line["crc32"]
-            except (OSError, ValueError):
-                intact = False
-            if not intact:
-                raise ValueError(f"{path} is damaged or missing; remove {self.directory} and run again")
-            yield block
-
-
-def _npy(array: np.ndarray) -> bytes:
-    file = io.BytesIO()
-    np.save(file, array, allow_pickle=False)
-    return file.getvalue()
-
-
-# ── the file at the end ──────────────────────────────────────────────────────────────────────────
-
-
-def _assemble(path: Path, blocks: Blocks, data: Data, said: dict[str, Any]) -> None:
-    """All of it or nothing, a block in memory at a time. It has no dates: equal features, equal bytes."""
-    with (
-        journal.in_words(path),
-        journal.whole(path) as partial,
-        zipfile.ZipFile(partial, "w", allowZip64=True) as archive,
-    ):
-        for part, labels in PARTS.items():
-            _write(archive, part, blocks.read(part), len(getattr(data, part)))
-            _write(archive, labels, [getattr(data, labels).numpy()], len(getattr(data, labels)))
-            ids = getattr(data, IDS[part])
-            if ids is not None:
-                _write(archive, IDS[part], [ids], len(ids))
-        _write(archive, "about", [np.array(json.dumps(said))])
-
-
-def _write(archive: zipfile.ZipFile, name: str, blocks: Iterable[np.ndarray], rows: int | None = None) -> None:
-    blocks = iter(blocks)
-    first = next(blocks)
-    shape = first.shape if rows is None else (rows, *first.shape[1:])
-    head = {"descr": np.lib.format.dtype_to_descr(first.dtype), "fortran_order": False, "shape": shape}
-    with archive.open(zipfile.ZipInfo(name + ".npy"), "w", force_zip64=True) as file:
-        np.lib.format.write_array_header_1_0(file, head)
-        for block in itertools.chain([first], blocks):
-            file.write(block.tobytes())
-
-
-def _agree(path: Path, said: dict[str, Any]) -> None:
-    """Refuses an existing file with other settings."""
-    before = None
-    with contextlib.suppress(ValueError, KeyError, OSError):
-        before = json.loads(str(arrays.npz(path, "about")))
-    if before is None:
-        raise FileExistsError(f"{path} exists already, and is not a file of features; name another file, or remove it")
-    same(path, before, said)
-
-
-def same(path: Path, before: dict[str, Any], wanted: dict[str, Any]) -> None:
-    """Refuses an existing file that was made with other settings."""
-    for name, value in wanted.items():
-        if before.get(name) != value:
-            raise FileExistsError(
-                f"{path} exists already, with {name} = {before.get(name)!r}, but {name} = {value!r} was given; "
-                "name another file, or remove this one"
-            )
+        yield features
+        start += len(features)
 
 
 def first(data: Data, images: int | None) -> Data:
@@ -241,29 +161,6 @@ def first(data: Data, images: int | None) -> Data:
 
 
 # ── what features depend on ──────────────────────────────────────────────────────────────────────
-
-
-def fingerprint(data: Data) -> str:
-    """Changes when the data do: labels, ids and numbers of images, and a few of the images."""
-    digest = hashlib.blake2b(digest_size=16)
-    for part, labels in PARTS.items():
-        images, y = getattr(data, part), getattr(data, labels)
-        digest.update(f"{part} {len(images)}".encode())
-        digest.update(y.numpy().tobytes())
-        if getattr(data, IDS[part]) is not None:
-            digest.update("\0".join(getattr(data, IDS[part])).encode("utf-8", "surrogatepass"))
-        for i in np.linspace(0, len(images) - 1, PROBES).astype(int).tolist() if len(images) else []:
-            digest.update(images[i : i + 1].numpy().tobytes())
-    return digest.hexdigest()
-
-
-def fingerprint_of(model: nn.Module) -> str:
-    """Changes when a weight does."""
-    digest = hashlib.blake2b(digest_size=16)
-    for name, value in [*model.named_parameters(), *model.named_buffers()]:
-        digest.update(name.encode())
-        digest.update(value.detach().cpu().contiguous().numpy().tobytes())
-    return digest.hexdigest()
 
 
 def _check(data: Data, batch_size: int) -> None:

@@ -11,7 +11,8 @@ from balent.data.sources import Data
 from balent.loop.seeds import seed_of
 from balent.predictors.training import reproducible
 from balent.vision import catalogue
-from balent.vision.embedding import fingerprint, same
+from balent.vision.blocks import same
+from balent.vision.fingerprints import fingerprint
 from balent.vision.simclr import SimCLR, Step, train
 
 

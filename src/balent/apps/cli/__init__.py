@@ -5,8 +5,10 @@ from typing import Annotated
 import typer
 
 from balent.apps.cli.images import embed, simclr
+from balent.apps.cli.labelling import label
 from balent.apps.cli.listing import list_
 from balent.apps.cli.picks import acquire
+from balent.apps.cli.projects import COMMANDS
 from balent.apps.cli.runs import report, run
 from balent.apps.cli.scores import score
 from balent.apps.cli.studies import study
@@ -40,6 +42,6 @@ def main(
     """Options that come before a command."""
 
 
-for command in (score, acquire, run, report, embed, simclr, study):
+for command in (label, *COMMANDS, score, acquire, run, report, embed, simclr, study):
     app.command()(command)
 app.command(name="list")(list_)

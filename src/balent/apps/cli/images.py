@@ -9,7 +9,7 @@ from balent.apps.cli.terminal import err, errors_in_words, say, stoppable
 
 
 def embed(
-    data: Annotated[str, typer.Argument(help="Images: a data set by name, or an .npz; see balent list.")],
+    data: Annotated[str, typer.Argument(help="Images: a data set by name, a folder, or an .npz; see balent list.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The .npz to write.")],
     backbone: Annotated[
         str, typer.Option(help="A name (see balent list), a file or folder of weights, a hub name, or random:NAME.")
@@ -21,9 +21,18 @@ def embed(
         int | None, typer.Option(min=1, help="Pixels of a side. Default: what the weights were trained with.")
     ] = None,
     batch_size: Annotated[
-        int | None, typer.Option(min=1, help="Images at a time. Default: what suits image size and device.")
+        int | None,
+        typer.Option(
+            min=1, help="Images at a time. Default: what suits size and device. Not used for folders on a CPU."
+        ),
     ] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, …")] = "cpu",
+    backend: Annotated[
+        str,
+        typer.Option(
+            help="onnxruntime, torch, or auto: what the file was begun with, else onnxruntime if it is there."
+        ),
+    ] = "auto",
     limit: Annotated[int | None, typer.Option(min=1, help="Use only the first N images of pool and test set.")] = None,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out images that cannot be read.")] = False,
 ) -> None:
@@ -32,26 +41,35 @@ def embed(
     Then: balent run features --data svhn-features.npz. A run that was stopped, or killed, goes on when the same command
     is given again, and ends with the same file.
     """
-    from torch import Generator
-
     from balent.acquisition import pages
     from balent.apps.cli import screen
     from balent.data import sources as datasets
-    from balent.loop.seeds import seed_of
-    from balent.predictors.training import reproducible
-    from balent.vision import catalogue, embedding
+    from balent.vision import embedding
+    from balent.vision.album import embed_folder
+    from balent.vision.blocks import backend_for
+    from balent.vision.photos import Photos, named
 
     pages.keep()
     with errors_in_words():
-        images = embedding.first(datasets.load(data, folder, skip_bad=skip_bad, say=say), limit)
-        with reproducible(Generator().manual_seed(seed_of(0, "initial weights"))):
-            network = catalogue.backbone(backbone, image_size)
-        about = {"data": data, "limit": limit, **network.about()}
-        size = batch_size or embedding.together(network.image_size or 224, device)
+        place = datasets.image_folder(data) if device == "cpu" else None
+        about = {"data": data, "limit": limit}
+        if place is not None:
+            photos = Photos(backbone, image_size, backend_for(output, backend))
+            news = embed_folder(place, photos, output, about=about, limit=limit, skip_bad=skip_bad, say=say)
+            width = photos.width
+        else:
+            images = embedding.first(datasets.load(data, folder, skip_bad=skip_bad, say=say), limit)
+            network = named(backbone, image_size)
+            size = batch_size or embedding.together(network.image_size or 224, device)
+            about |= network.about()
+            news = embedding.embed(
+                images, network, output, about=about, batch_size=size, device=device, backend=backend
+            )
+            width = network.width
         with stoppable(), screen.pace("images", err) as show:
-            for done, total in embedding.embed(images, network, output, about=about, batch_size=size, device=device):
+            for done, total in news:
                 show(done, total, "")
-        say(f"{output}: {network.width} features of {total} images")
+        say(f"{output}: {width} features of {total} images")
 
 
 def simclr(

@@ -24,10 +24,11 @@ def _names() -> dict[str, str]:
     from balent.paper.experiments import EXPERIMENTS
     from balent.paper.studies import STUDIES
     from balent.predictors import PREDICTORS
-    from balent.strategies import PREFIXES, STRATEGIES
+    from balent.strategies import PREFIXES, STRATEGIES, WRAPPERS
     from balent.vision.catalogue import KINDS
 
-    others = [name for name in STRATEGIES if name not in MEASURES] + [f"{prefix}:<measure>" for prefix in PREFIXES]
+    kinds = [*(f"{prefix}:<measure>" for prefix in PREFIXES), *(f"{wrapper}:<strategy>" for wrapper in WRAPPERS)]
+    others = [name for name in STRATEGIES if name not in MEASURES] + kinds
     return {
         "strategies": f"every measure (its top k), {', '.join(others)}",
         "predictors": ", ".join(PREDICTORS),

@@ -56,6 +56,9 @@ def run(
         folder = None if data is None or data in own else Path(data)
         if profile != "paper":
             say(f"{profile} profile: {EXPERIMENTS[name].shrunk(profile) or 'nothing is smaller'}")
+        if resume:
+            said = {"name", "data", "strategy", "seed", "profile", *(word.partition("=")[0] for word in settings or [])}
+            specs = [experiment.continued(spec.directory(runs), spec, said) for spec in specs]
         for spec in specs:
             experiment.allowed(spec.directory(runs), spec, resume)
         count = min(jobs or screen.cores(), len(specs))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from balent.apps.cli.terminal import err, errors_in_words, show, show_table, write_csv
+from balent.apps.cli.terminal import err, errors_in_words, say_left_out, show, show_table, write_rows
 
 if TYPE_CHECKING:
     from balent.acquisition.ranking import Ranking
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 def score(
     probs: Annotated[
-        Path | None, typer.Argument(help="A .npy, .npz, .csv or .parquet with axes pool, draws, classes.")
+        str | None,
+        typer.Argument(
+            help="A .npy, .npz, .csv or .parquet with axes pool, draws, classes; a folder or pattern of shards."
+        ),
     ] = None,
     measure: Annotated[
         list[str], typer.Option("--measure", "-m", help="A name, or FILE.py:NAME. May be given several times.")
@@ -26,11 +29,15 @@ def score(
         int | None, typer.Option(help="How many picks of each measure. Default: 10 on screen, all in a file.")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write a CSV instead of a table; - is standard output.")
+        Path | None, typer.Option("--output", "-o", help="Write a .csv or .parquet instead of a table; - is a CSV.")
     ] = None,
     logits: Annotated[bool, typer.Option("--logits", help="The numbers are logits, not probabilities.")] = False,
     error: Annotated[bool, typer.Option("--error", help="Add the Monte-Carlo standard error of each score.")] = False,
-    key: Annotated[str | None, typer.Option(help="Which array of an .npz.")] = None,
+    column: Annotated[str | None, typer.Option(help="Which array of an .npz, which column of shards.")] = None,
+    key: Annotated[str | None, typer.Option(help="The column of shards that identifies a point.")] = None,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Go on without what cannot be read of shards; it is listed.")
+    ] = False,
     seed: Annotated[int, typer.Option(help="Of the random measure.")] = 0,
     example: Annotated[bool, typer.Option("--example", help="Score an example that balent makes itself.")] = False,
 ) -> None:
@@ -39,20 +46,22 @@ def score(
     CSV and parquet are in long form: columns point, draw, class, probability. One pass over the file serves all
     measures. --top lists the best points of each measure, best first; a CSV without --top has every point, in order.
     """
-    from balent.acquisition import ranking
-    from balent.data import probabilities
+    from balent.acquisition import loading, ranking
+    from balent.acquisition.drawn_rows import DrawnShards
 
     with errors_in_words():
         if example == (probs is not None):
             raise ValueError("name one file of probabilities, or give --example; see balent score --help")
-        table = ranking.example() if probs is None else probabilities.read(probs, key)
+        table = ranking.example() if probs is None else loading.probabilities(probs, column, key, skip_bad)
         job = ranking.Job(table, tuple(dict.fromkeys(measure)), logits, error, seed)
         with _progress(len(table)) as advance:
             if output is not None and top is None:
-                write_csv(output, job.columns, job.every_point(advance))
+                write_rows(output, job.columns, job.every_point(advance))
             else:
                 best = job.best(min(10, len(table)) if top is None else top, advance)
-                write_csv(output, *best.rows()) if output else _show(best)
+                write_rows(output, *best.rows()) if output else _show(best)
+        if isinstance(table, DrawnShards):
+            say_left_out(table.shards)
 
 
 @contextmanager

@@ -73,6 +73,16 @@ def say(line: str) -> None:
     err.print(escape(line), highlight=False, soft_wrap=True)
 
 
+def say_left_out(points: object) -> None:
+    """What of shards could not be read."""
+    from balent.data.shards import Shards
+
+    if isinstance(points, Shards) and points.skipped:
+        say(f"left out of {len(points.shards):,} shards:")
+        for entry in points.skipped:
+            say(f"  {entry}")
+
+
 def show_table(header: list[str], rows: Iterable[list[Any]]) -> None:
     table = Table(*header, box=None, header_style="bold")
     for row in rows:
@@ -86,6 +96,16 @@ def write_csv(path: Path, header: list[str], rows: Iterable[list[Any]]) -> None:
 
     cells.write(path, header, rows)
     wrote(path)
+
+
+def write_rows(path: Path, header: list[str], rows: Iterable[list[Any]]) -> None:
+    """A .parquet, or else a CSV: all of it or nothing."""
+    from balent.data import parquet_file
+
+    if path.suffix.lower() != ".parquet":
+        return write_csv(path, header, rows)
+    parquet_file.write(path, header, rows)
+    return wrote(path)
 
 
 def wrote(path: Path) -> None:

@@ -1,0 +1,203 @@
+"""Where items are: a folder of images, rows of a table, or an array of features.
+
+Each kind lists its items (id and fingerprint) and gives the content of an item by its id: a path, a text, a row of
+named values, or a row of numbers. What cannot be an item is listed in `skipped`, with the reason. No torch here.
+"""
+
+import hashlib
+import os
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from balent.data.formats.endings import ENDINGS
+from balent.project.items import Found
+from balent.project.settings import NAME, Settings
+
+ARRAY = ".npy"
+LINK = "a link; --follow-links includes it"
+Row = dict[str, Any]
+
+
+@runtime_checkable
+class Kind(Protocol):
+    """Data of one kind."""
+
+    skipped: dict[str, str]  # ids, and why they are not items
+
+    def found(self) -> Iterator[Found]: ...
+    def content(self, id: str) -> Any: ...
+    def targets(self) -> dict[str, str]: ...  # labels that the data have already
+
+
+def kind_of(settings: Settings, project: Path) -> Kind:
+    """The data of a project."""
+    place = settings.place(project)
+    if not place.exists():
+        raise FileNotFoundError(f"the data of {project} were at {place}, but are not there; name their place: --data")
+    if settings.kind == "images":
+        return Images(place, settings.follow_links)
+    if settings.kind == "features":
+        return Given(place, place.parent / settings.ids if settings.ids else None)
+    return Table(place, settings)
+
+
+def array_of(settings: Settings, project: Path) -> "Given | None":
+    """Features that were computed elsewhere, with the ids of the items; None if balent computes them."""
+    if settings.kind == "features" or not settings.features.endswith(ARRAY):
+        return None
+    if not settings.ids:
+        raise ValueError(f"the rows of {settings.features} need ids: name a file with an id per line: --ids FILE")
+    beside = settings.place(project).parent
+    return Given(beside / settings.features, beside / settings.ids)
+
+
+class Images:
+    """Files of a folder and the folders in it. The id of an image is its path below the folder, with slashes."""
+
+    def __init__(self, folder: Path, follow_links: bool = False) -> None:
+        if not folder.is_dir():
+            raise NotADirectoryError(f"images are read from a folder, but {folder} is not one; name a folder")
+        self.folder, self.follow_links = folder, follow_links
+        self.skipped: dict[str, str] = {}
+        self._ids: list[str] = []
+
+    def found(self) -> Iterator[Found]:
+        self.skipped = {}
+        files = sorted(self._files("", frozenset()))
+        self._ids = [id for id, _ in files]
+        for id, stat in files:
+            yield Found(id, partial(digest, self.folder / id), stat.st_size, stat.st_mtime_ns)
+
+    def content(self, id: str) -> Path:
+        """The path, if it lies in the folder: a link that leads elsewhere is refused."""
+        path = self.folder / id
+        if not self.follow_links and not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(self.folder)):
+            raise PermissionError(f"{id} is outside of {self.folder}")
+        return path
+
+    def targets(self) -> dict[str, str]:
+        """The folder that each image lies in."""
+        return {id: os.path.basename(os.path.dirname(id)) for id in self._ids if "/" in id}
+
+    def _files(self, prefix: str, above: frozenset[tuple[int, int]]) -> Iterator[tuple[str, os.stat_result]]:
+        stat = os.stat(self.folder / prefix)
+        here = (stat.st_dev, stat.st_ino)
+        if here in above:
+            return  # a link to a folder above
+        with os.scandir(self.folder / prefix) as entries:
+            for entry in entries:
+                yield from self._entry(entry, f"{prefix}{entry.name}", above | {here})
+
+    def _entry(
+        self, entry: os.DirEntry[str], id: str, above: frozenset[tuple[int, int]]
+    ) -> Iterator[tuple[str, os.stat_result]]:
+        if entry.name.startswith("."):
+            return
+        image = entry.name.lower().endswith(ENDINGS)
+        if entry.is_symlink() and not self.follow_links:
+            self.skipped |= {id: LINK} if image or entry.is_dir() else {}
+        elif entry.is_dir():
+            if not os.path.exists(os.path.join(entry.path, NAME)):
+                yield from self._files(f"{id}/", above)
+        elif image:
+            yield from self._file(entry, id)
+
+    def _file(self, entry: os.DirEntry[str], id: str) -> Iterator[tuple[str, os.stat_result]]:
+        try:
+            stat = entry.stat()
+            with open(entry.path, "rb"):
+                pass
+        except OSError as error:
+            self.skipped[id] = error.strerror or str(error)
+        else:
+            yield id, stat
+
+
+class Table:
+    """Rows of a CSV, JSONL or parquet file: of each the text, or all columns but id and target."""
+
+    def __init__(self, path: Path, settings: Settings) -> None:
+        from balent.data.identities import fingerprints, identities
+        from balent.data.table_rows import rows
+
+        self.settings, self.skipped = settings, dict[str, str]()
+        self.table = rows(path)
+        for name in (settings.text, settings.id, settings.target):
+            if name and name not in self.table.columns:
+                raise ValueError(
+                    f"{path} has no column {name!r}; its columns are {', '.join(map(repr, self.table.columns))}"
+                )
+        self.ids = identities(self.table, settings.id or None, settings.target or None)
+        self.prints = fingerprints(self.table, settings.target or None, settings.id or None)
+        self._at = {id: number for number, id in enumerate(self.ids)}
+
+    def found(self) -> Iterator[Found]:
+        self.skipped = {}
+        for id, print in zip(self.ids, self.prints, strict=True):
+            yield Found(id, partial(str, print))
+
+    def content(self, id: str) -> str | Row:
+        at = self._at[id]
+        if self.settings.text:
+            value = self.table.columns[self.settings.text][at]
+            return "" if value is None else str(value)
+        apart = (self.settings.id, self.settings.target)
+        return {name: values[at] for name, values in self.table.columns.items() if name not in apart}
+
+    def targets(self) -> dict[str, str]:
+        """Rows that have a target are labelled already."""
+        if not self.settings.target:
+            return {}
+        values = self.table.columns[self.settings.target]
+        return {id: str(value) for id, value in zip(self.ids, values, strict=True) if value not in (None, "")}
+
+
+class Given:
+    """Rows of numbers in an .npy file, with ids in a text file, one per line; else ids are row numbers."""
+
+    def __init__(self, path: Path, ids: Path | None) -> None:
+        from balent.data import arrays
+
+        self.skipped: dict[str, str] = {}
+        self.path, self.rows = path, arrays.npy(path)
+        if self.rows.ndim != 2 or self.rows.dtype.kind not in "fiu":
+            raise ValueError(
+                f"features must be numbers, one row per item, but {path} is {self.rows.dtype} of shape "
+                f"{self.rows.shape}"
+            )
+        self.ids = [str(i) for i in range(len(self.rows))] if ids is None else lines(ids)
+        if len(self.ids) != len(self.rows):
+            raise ValueError(f"every row needs an id, but {path} has {len(self.rows)} rows and {ids} {len(self.ids)}")
+        self._at = {id: number for number, id in enumerate(self.ids)}
+        if len(self._at) < len(self.ids):
+            twice = next(id for number, id in enumerate(self.ids) if self._at[id] != number)
+            raise ValueError(f"ids must be unique, but {twice!r} stands in {ids} twice")
+
+    def found(self) -> Iterator[Found]:
+        for id, row in zip(self.ids, self.rows, strict=True):
+            yield Found(id, partial(_digest_of, row))
+
+    def content(self, id: str) -> np.ndarray:
+        return np.asarray(self.rows[self._at[id]], dtype=np.float32)
+
+    def targets(self) -> dict[str, str]:
+        return {}
+
+
+def lines(path: Path) -> list[str]:
+    """Of a text file with an id per line."""
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+def digest(path: Path) -> str:
+    """The sha256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _digest_of(row: np.ndarray) -> str:
+    return hashlib.sha256(f"{row.dtype.str} ".encode() + np.ascontiguousarray(row).tobytes()).hexdigest()
