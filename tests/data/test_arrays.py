@@ -1,8 +1,11 @@
 """Arrays in files: read as numpy saved them, and refused in words where the file is not what it says."""
 
+import ast
 import io
 import struct
+import time
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -168,3 +171,22 @@ def test_an_array_that_is_not_there_is_answered_with_those_that_are(tmp_path):
     np.savez(tmp_path / "none.npz")
     with pytest.raises(ValueError, match="it is empty"):
         arrays.npz(tmp_path / "none.npz", "y")
+
+
+def test_threads_parse_one_header_at_a_time(tmp_path, monkeypatch):
+    """Regression: CPython 3.11 raised "AST constructor recursion depth mismatch" where two threads parsed at once."""
+    within, most, parse = [], [], ast.literal_eval
+
+    def slow(text):
+        within.append(text)
+        time.sleep(0.001)
+        most.append(len(within))
+        within.pop()
+        return parse(text)
+
+    monkeypatch.setattr(ast, "literal_eval", slow)
+    path = npy(tmp_path, saved(X))
+    with ThreadPoolExecutor(8) as threads:
+        shapes = list(threads.map(lambda _: arrays.stored(path).header.shape, range(32)))
+    assert set(shapes) == {X.shape}
+    assert max(most) == 1
