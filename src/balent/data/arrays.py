@@ -36,7 +36,7 @@ DAMAGE = (
     *(BadZipFile, zlib.error, struct.error),
 )
 
-# CPython 3.11 counts the depth of syntax trees per interpreter, not per thread: two threads that parse at once may fail.
+# CPython 3.11 counts the depth of syntax trees per interpreter, not per thread: two threads at once may fail to parse.
 PARSING = threading.Lock()
 
 Bytes = io.BufferedIOBase | IO[bytes]
