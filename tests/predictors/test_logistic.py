@@ -152,6 +152,27 @@ def test_features_are_unit_rows():
     assert_close(fitted(x, y).sample(3, seed=0).features(5 * x), unit_rows(x))
 
 
+def test_features_are_directions_from_the_middle_of_the_pool():
+    x, y = labelled(30)
+    seen = fitted(x, y, anchors=x + 1).sample(3, seed=0).features(x)
+    assert_close(seen, (x - x.mean(0) - 1) / (x - x.mean(0) - 1).norm(dim=1, keepdim=True))
+
+
+def test_where_the_origin_is_makes_no_difference_with_anchors():
+    """Features that are never negative all point the same way from 0: seen from there few labels tell little."""
+    x, y = labelled(30)
+    here, there = (fitted(x + far, y, anchors=x + far).sample(6, seed=0)(x + far) for far in (0, 100))
+    assert_close(here, there, rtol=0, atol=1e-3)
+
+
+def test_anchors_and_their_middle_are_the_state():
+    x, y = labelled(30)
+    before, after = fitted(x, y, anchors=x + 1), Logistic(3)
+    after.load_state(before.state())
+    after.fit((x, y), generator=torch.Generator())
+    assert torch.equal(before.sample(4, seed=0)(x), after.sample(4, seed=0)(x))
+
+
 def test_masks_per_point_are_refused_and_auto_means_shared():
     x, y = labelled()
     drawn = [fitted(x, y).sample(3, seed=0, masks=masks)(x) for masks in ("auto", "shared")]
@@ -183,9 +204,12 @@ def test_rows_that_are_no_numbers_are_named():
 # ── neighbours ───────────────────────────────────────────────────────────────────────────────────
 
 
+ORIGIN = torch.zeros(6)
+
+
 def test_the_view_by_its_definition():
     anchors, x = unit_rows(normal(200, 6)), unit_rows(normal(10, 6, seed=1))
-    for row, view in zip(x, Neighbours(anchors)(x), strict=True):
+    for row, view in zip(x, Neighbours(anchors, ORIGIN)(x), strict=True):
         cosines = anchors @ row
         nearest = cosines.argsort(descending=True)[:15]
         mean = (cosines[nearest].clamp(min=0)[:, None] ** 3 * anchors[nearest]).sum(0)
@@ -194,10 +218,10 @@ def test_the_view_by_its_definition():
 
 
 def test_views_are_remembered_and_the_same():
-    found, x = Neighbours(unit_rows(normal(100, 6))), unit_rows(normal(300, 6, seed=1))
+    found, x = Neighbours.among(normal(100, 6).float()), unit_rows(normal(300, 6, seed=1))
     first = found(x)
     calls = []
-    found._view = lambda rows: calls.append(len(rows)) or Neighbours(found.anchors)._view(rows)
+    found._view = lambda rows: calls.append(len(rows)) or Neighbours(found.anchors, found.centre)._view(rows)
     assert torch.equal(found(x.flip(0)), first.flip(0))
     assert calls == []
     found(unit_rows(normal(4, 6, seed=2)))
@@ -206,16 +230,16 @@ def test_views_are_remembered_and_the_same():
 
 def test_what_does_not_fit_in_memory_is_computed_again():
     anchors, x = unit_rows(normal(100, 6)), unit_rows(normal(30, 6, seed=1))
-    small = Neighbours(anchors, memory=0)
-    assert_close(small(x), Neighbours(anchors)(x))
-    assert_close(small(x), Neighbours(anchors)(x))
+    small = Neighbours(anchors, ORIGIN, memory=0)
+    assert_close(small(x), Neighbours(anchors, ORIGIN)(x))
+    assert_close(small(x), Neighbours(anchors, ORIGIN)(x))
 
 
 def test_rows_whose_keys_agree_are_told_apart(monkeypatch):
     anchors, x = unit_rows(normal(100, 6)), unit_rows(normal(30, 6, seed=1))
-    expected = Neighbours(anchors)(x)
+    expected = Neighbours(anchors, ORIGIN)(x)
     monkeypatch.setattr("balent.predictors.neighbours.hashes", lambda rows: torch.zeros(len(rows), dtype=torch.int64))
-    found = Neighbours(anchors)
+    found = Neighbours(anchors, ORIGIN)
     for _ in range(2):
         for row, view in zip(x.split(1), expected.split(1), strict=True):
             assert_close(found(row), view)
@@ -229,7 +253,7 @@ def test_a_learner_gives_rows_of_its_pool_and_keeps_them(tmp_path):
     x, _ = labelled(50)
     with Learner(Logistic(3), x, directory=tmp_path) as learner:
         anchors = learner.predictor.anchors
-    assert_close(anchors, unit_rows(x))
+    assert_close(anchors, unit_rows(x, x.mean(0)))
     with Learner(Logistic(3), x, directory=tmp_path) as again:
         assert torch.equal(again.predictor.anchors, anchors)
 

@@ -2,12 +2,15 @@
 
     W = argmin  Σ_i v_i · cross-entropy(y_i, W x_i) + ½ τ |W|²        without bias, rows x_i of length 1
 
-v = 1 gives the one best W. A draw has v_i ~ Exp(1), independent for each label and draw (Bayesian bootstrap: Rubin,
-1981; Newton & Raftery, 1994). Every second draw sees the points moved towards their neighbours (neighbours.py), so
-that where the two views differ the draws differ as well. W lies in the span of the labelled rows, and is found there.
+x_i is the direction of a point from the middle of the pool. v = 1 gives the one best W. A draw has v_i ~ Exp(1),
+independent for each label and draw (Bayesian bootstrap: Rubin, 1981; Newton & Raftery, 1994). Every second draw sees
+the points moved towards their neighbours (neighbours.py), so that where the two views differ the draws differ as well.
+W lies in the span of the labelled rows, and is found there.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -30,6 +33,7 @@ TOGETHER = 10  # bootstraps of one view that are solved together
 EXACT, NEAR = 1e-6, 0.03  # how much of the gradient is left: of the best W, of a draw
 BLOCK = 1024
 
+Seen = Callable[[Any], Features]
 Weights = Float[Tensor, "draws classes features"]
 
 
@@ -102,8 +106,8 @@ class Logistic:
     """Logistic regression on vectors: features of a backbone, columns of a table.
 
     classes     how many there are; a class without a label yet is allowed
-    anchors     rows of the pool, for the view of neighbours; None: all draws see the points as they are. A Learner and
-                `balent run` give 10,000 rows of their pool
+    anchors     rows of the pool, for its middle and for the view of neighbours. A Learner and `balent run` give 10,000
+                rows of their pool. None: points are seen from 0, and without neighbours
     precision   τ of the prior
     """
 
@@ -119,15 +123,19 @@ class Logistic:
 
     @property
     def anchors(self) -> Features | None:
-        """The rows that neighbours are looked for among, of length 1."""
+        """The rows that neighbours are looked for among, of length 1 from the middle of the pool."""
         return None if self.neighbours is None else self.neighbours.anchors
 
     def anchor(self, rows: Any) -> None:
-        """Look for neighbours among these rows from now on: `ANCHORS` of them at most, the first ones."""
+        """Let these rows stand for the pool from now on: `ANCHORS` of them at most, the first ones."""
         found = vectors(rows)[:ANCHORS]
         check_finite(found)
-        self.neighbours = Neighbours(unit(found))
-        self.views = []
+        self.neighbours, self.views = Neighbours.among(found), []
+
+    @property
+    def seen(self) -> Seen:
+        """x̂ of points: what is seen of them."""
+        return partial(unit_rows, centre=None if self.neighbours is None else self.neighbours.centre)
 
     @torch.inference_mode()
     def fit(self, labelled: Any, *, generator: Generator) -> None:
@@ -135,9 +143,8 @@ class Logistic:
         x, y = as_pairs(labelled)
         check_sizes(x, y)
         check_labels(y, self.classes)
-        rows = vectors(x)
-        check_finite(rows)
-        rows = unit(rows)
+        check_finite(vectors(x))
+        rows = self.seen(x)
         seen = [rows] if self.neighbours is None else [rows, self.neighbours(rows)]
         self.views = [Fitted(Regression.of(view, y, self.classes, self.precision)) for view in seen]
 
@@ -148,7 +155,7 @@ class Logistic:
             raise ValueError("Logistic has learnt nothing yet; call fit(labelled, generator=…) first")
         drawn = Drawn(self.views, seed)
         plan = "one product for all draws" + ("" if self.neighbours is None else ", half of them on neighbours' means")
-        return Functions(Logits(drawn, self.neighbours, 0, n), n, plan, unit_rows, BLOCK)
+        return Functions(Logits(drawn, self.seen, self.neighbours, 0, n), n, plan, self.seen, BLOCK)
 
     def best(self) -> Float[Tensor, "classes features"]:
         """The one best W, for points as they are."""
@@ -157,13 +164,14 @@ class Logistic:
         return self.views[0].regression.weights(self.views[0].start)[0]
 
     def state(self) -> dict[str, Tensor]:
-        """What the next fit starts from: the anchors. W is found anew by each fit."""
-        return {} if self.anchors is None else {"anchors": self.anchors}
+        """What the next fit starts from: the anchors and their middle. W is found anew by each fit."""
+        pool = self.neighbours
+        return {} if pool is None else {"anchors": pool.anchors, "centre": pool.centre}
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Put back anchors that `state` gave."""
-        if "anchors" in state:
-            self.neighbours, self.views = Neighbours(state["anchors"]), []
+        if state:
+            self.neighbours, self.views = Neighbours(state["anchors"], state["centre"]), []
 
     def width(self, batch: Batch) -> int:
         """How many classes there are."""
@@ -203,12 +211,13 @@ class Logits:
     """The logits of the draws start..stop: one product for each view."""
 
     drawn: Drawn
+    seen: Seen
     neighbours: Neighbours | None
     start: int
     stop: int
 
     def __call__(self, batch: Batch, positions: Indices | None = None) -> Float[Tensor, "pool draws classes"]:
-        x = unit_rows(batch)
+        x = self.seen(batch)
         seen = [x] if self.neighbours is None else [x, self.neighbours(x)]
         weights = self.drawn(self.start, self.stop)
         out = x.new_empty(len(x), *weights.shape[:2])
@@ -218,7 +227,7 @@ class Logits:
         return out
 
     def part(self, start: int, stop: int) -> "Logits":
-        return Logits(self.drawn, self.neighbours, self.start + start, self.start + stop)
+        return Logits(self.drawn, self.seen, self.neighbours, self.start + start, self.start + stop)
 
 
 def vectors(x: Any) -> Features:
@@ -241,6 +250,7 @@ def check_finite(rows: Features) -> None:
         raise ValueError(f"features must be finite numbers, but row {at} is not; look for NaN in the inputs")
 
 
-def unit_rows(batch: Any) -> Features:
-    """x̂: what Logistic sees of each point."""
-    return unit(vectors(batch))
+def unit_rows(batch: Any, centre: Float[Tensor, " features"] | None = None) -> Features:
+    """x̂: the direction of each point, from the centre if there is one."""
+    rows = vectors(batch)
+    return unit(rows if centre is None else rows - centre)

@@ -1,13 +1,14 @@
-"""A second view of each point: the point moved towards its nearest neighbours in the pool.
+"""Two views of a point: as a direction from the middle of the pool, and moved towards its nearest neighbours there.
 
-    x̂ = x / |x|        x̃ = unit(x̂ + unit(Σ_j cos(x̂, a_j)³ a_j))        over the 15 nearest anchors a_j
+    x̂ = unit(x − mean of the anchors)        x̃ = unit(x̂ + unit(Σ_j cos(x̂, â_j)³ â_j))        over the 15 nearest anchors
 
 Points of one class lie together in good features, so a few labels reach further in x̃ than in x̂. Anchors are rows of
-the pool, at most `ANCHORS` of them, so the view of a point costs the same whatever the pool.
+the pool, at most `ANCHORS` of them, so the view of a point costs the same whatever the pool. Features that are never
+negative, as most backbones have them, all point the same way until their mean is taken off.
 """
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from balent.geometry.distances import unit
@@ -23,14 +24,20 @@ MEMORY = 1 << 29  # bytes of views that are remembered
 
 
 class Neighbours:
-    """x̃ of unit rows x̂, from anchors that are unit rows.
+    """x̃ of rows x̂, from anchors that are such rows themselves, and from the centre that was taken off.
 
     Views are remembered, by the rows themselves: a pool is looked through once, not every round.
     """
 
-    def __init__(self, anchors: Features, memory: int = MEMORY) -> None:
-        self.anchors, self.memory = anchors, memory
+    def __init__(self, anchors: Features, centre: Float[Tensor, " features"], memory: int = MEMORY) -> None:
+        self.anchors, self.centre, self.memory = anchors, centre, memory
         self._forget()
+
+    @classmethod
+    def among(cls, rows: Features, memory: int = MEMORY) -> "Neighbours":
+        """Of rows as they are."""
+        centre = rows.double().mean(0).to(rows)
+        return cls(unit(rows - centre), centre, memory)
 
     @torch.inference_mode()
     def __call__(self, x: Features) -> Features:
@@ -68,12 +75,12 @@ class Neighbours:
     def _forget(self) -> None:
         self._kept, self._at = Rows(self.memory), dict[int, int]()
 
-    def __getstate__(self) -> tuple[Features, int]:
+    def __getstate__(self) -> tuple[Features, Tensor, int]:
         """Workers remember for themselves."""
-        return self.anchors, self.memory
+        return self.anchors, self.centre, self.memory
 
-    def __setstate__(self, state: tuple[Features, int]) -> None:
-        self.anchors, self.memory = state
+    def __setstate__(self, state: tuple[Features, Tensor, int]) -> None:
+        self.anchors, self.centre, self.memory = state
         self._forget()
 
 

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 
 from balent.data import arrays
-from balent.geometry.distances import unit
 from balent.loop.journal import write
+from balent.predictors.logistic import unit_rows
 from balent.predictors.neighbours import MEMORY, Neighbours
 from balent.project.features import Numbers
 
@@ -27,7 +27,7 @@ def restore(directory: Path, neighbours: Neighbours, prints: list[str], rows: Nu
         known = [i for i, print in enumerate(prints) if print in at]
         if known:
             views = torch.from_numpy(kept["views"][[at[prints[i]] for i in known]])
-            neighbours.remember(unit(torch.from_numpy(rows[known])), views)
+            neighbours.remember(unit_rows(rows[known], neighbours.centre), views)
 
 
 def keep(directory: Path, neighbours: Neighbours, prints: list[str], rows: Numbers) -> None:
@@ -36,12 +36,12 @@ def keep(directory: Path, neighbours: Neighbours, prints: list[str], rows: Numbe
     if 2 * rows.nbytes > MEMORY or (path.exists() and len(arrays.npz(path, "prints")) == len(prints)):
         return
     file = io.BytesIO()
-    np.savez(file, prints=np.array(prints), views=neighbours(unit(torch.from_numpy(rows))).numpy())
+    np.savez(file, prints=np.array(prints), views=neighbours(unit_rows(rows, neighbours.centre)).numpy())
     for old in directory.glob("views-*.npz"):
         old.unlink(missing_ok=True)
     write(path, file.getvalue())
 
 
 def _path(directory: Path, neighbours: Neighbours) -> Path:
-    digest = hashlib.sha256(neighbours.anchors.contiguous().numpy().tobytes()).hexdigest()
+    digest = hashlib.sha256(torch.cat([neighbours.anchors, neighbours.centre[None]]).numpy().tobytes()).hexdigest()
     return directory / f"views-{digest[:12]}.npz"
