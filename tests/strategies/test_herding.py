@@ -1,5 +1,7 @@
 """Herding: weights by their definition, and picks that depend on the points alone."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -17,7 +19,7 @@ from balent.maths.measures import balent
 from balent.maths.moments import Moments
 from balent.strategies import herding, strategy
 from balent.strategies.herding import References
-from balent.strategies.reservoir import Reservoir
+from balent.strategies.reservoir import Reservoir, at_random
 
 POINTS, CLASSES = 120, 3
 
@@ -127,6 +129,36 @@ def test_the_scale_of_features_does_not_matter(seed):
     p, h = drawn()
     scaled = acquire(Draws(p, features=1000 * h), np.arange(POINTS), 6, "herding", seed=seed)
     assert scaled.indices.tolist() == picks(seed=seed).indices.tolist()
+
+
+def test_where_the_origin_of_features_is_does_not_matter():
+    """Features that are never negative, as most backbones have them, are compared from their middle."""
+    p, h = drawn()
+    one, other = (acquire(Draws(p, features=h + far), np.arange(POINTS), 6, "herding") for far in (0, 50))
+    assert one.indices.tolist() == other.indices.tolist()
+
+
+def test_picks_by_the_definition():
+    """All points are references: the rule of the module, written out with loops over candidates."""
+    p, h = drawn()
+    known, at = torch.tensor([3, 50, 77]), torch.tensor([i for i in range(POINTS) if i not in (3, 50, 77)])
+    pool, rest = (View(Local(), Subset(Indexed(np.arange(POINTS)), some)) for some in (at, known))
+    view = replace(pool, labelled=rest)
+    order = at_random(view, 0, herding.REFERENCES, POINTS)
+    centre = h[order].double().mean(0)
+    unit = (h.double() - centre) / (h.double() - centre).norm(dim=1, keepdim=True)
+    apart = torch.cdist(unit[order], unit[order[: 3 + 6]]).square().fill_diagonal_(torch.inf)
+    kernel = torch.exp(-torch.cdist(unit, unit).square() / (0.5 * apart.amin(1).mean()))
+    mean = p[order].double().mean(1)
+    weight = (-balent(Moments.of(p[order])).abs()).exp() * (mean / mean.mean(0)).sum(1)
+    chosen, covering = [], known.tolist()
+    for _ in range(6):
+        covered = kernel[order][:, covering].amax(1)
+        gains = [(weight * (kernel[order, s] - covered).clamp(min=0)).sum() for s in order.tolist()]
+        chosen.append(int(order[int(torch.stack(gains).argmax())]))
+        covering.append(chosen[-1])
+    found = strategy("herding")(Draws(p, features=h), view, 6, generator=generator())
+    assert found.indices.tolist() == chosen
 
 
 def test_never_two_copies_while_others_gain():

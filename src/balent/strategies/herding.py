@@ -3,7 +3,8 @@
 References are random points of the pool, each with a weight. A label covers what lies within a radius of it, which
 shrinks by itself as labels grow. Picked is, again and again, the reference that adds most to the covered weight
 (geometry/coverage.py). With few labels weights say little, and coverage leads; with many the radius is small, and
-weights lead. The model is asked at the references alone, so a batch costs the same whatever the pool.
+weights lead. Points are compared by their directions from the mean of the references. The model is asked at the
+references alone, so a batch costs the same whatever the pool.
 
 This is Uncertainty Herding (Bae, Oliveira & Sutherland, 2025; MaxHerding: Bae et al., 2024) with balanced entropy as
 the uncertainty, a balance of classes, and another rule for the radius.
@@ -28,7 +29,7 @@ from balent.maths.moments import Moments
 from balent.strategies.power import log_key
 from balent.strategies.reservoir import Held, Reservoir, at_random
 from balent.strategies.top_k import ByMeasure
-from balent.types import Batch, Indices, Measure, Needs, Picks, Pool, Sampled, Scores
+from balent.types import Batch, Features, Indices, Measure, Needs, Picks, Pool, Sampled, Scores
 
 REFERENCES = 2  # purpose of random numbers; 0 and 1 are those of `Uniform` and `Power`
 PER_LABEL = 6  # references for each label that is known or asked for
@@ -77,8 +78,8 @@ class Herding:
             )
 
     def __call__(self, sampled: Sampled, pool: Pool, k: int, *, generator: Generator) -> Picks:
-        seed, known = generator.initial_seed(), labelled_rows(sampled, pool)
-        labels = 0 if known is None else len(known)
+        seed, known = generator.initial_seed(), pool.labelled
+        labels = 0 if known is None else len(known.positions)
         size = min(max(self.references, PER_LABEL * (labels + k)), max(MOST, self.references, PER_PICK * k))
         found = _held(sampled, pool, seed, size, k) if pool.size is None else pool
         at = at_random(found, seed, REFERENCES, size)
@@ -86,8 +87,9 @@ class Herding:
         points = references.points
         scale = max(self.radius * nearest_random(points, labels + k), SMALLEST)
         coverage = Coverage(points, references.weights, scale)
-        if known is not None:
-            coverage.begin(known)
+        if known is not None and labels:
+            rows = checked(known.read(sampled, known.positions, adapt.vectors), known.positions)
+            coverage.begin(directions(rows, references.centre))
         candidates = max(self.references, PER_PICK * k)
         chosen, gains = coverage.greedy(points[:candidates], k)
         return Picks(
@@ -100,10 +102,11 @@ class Herding:
 
 @dataclass(frozen=True)
 class References:
-    """Points that stand for the pool, as unit rows; their weights; and which of `adapt.KINDS` the rows are."""
+    """Points that stand for the pool, as directions from their centre, and their weights."""
 
     points: Points
     weights: Float[Tensor, " references"]
+    centre: Float[Tensor, " features"]
     kind: str
 
     @classmethod
@@ -119,7 +122,10 @@ class References:
                 logs.append(found[:, 2].clone())  # a view would keep all of `found`
                 rows.append(found[:, 3 : 3 + width].float())
                 means.add(found[:, 3 + width :])
-            return cls(Points.of(torch.cat(rows)), weights(torch.cat(logs), means, balance), adapt.KINDS[kind])
+            together = torch.cat(rows)
+            centre = together.double().mean(0).float()
+            weighed = weights(torch.cat(logs), means, balance)
+            return cls(directions(together, centre), weighed, centre, adapt.KINDS[kind])
         finally:
             means.close()
 
@@ -137,7 +143,7 @@ def weights(log: Float[Tensor, " references"], means: Rows, balance: float) -> F
 
 @dataclass(frozen=True)
 class Described:
-    """A reading: the kind of vector and its width, the logarithm of the measure's positive key, the unit row, p̄.
+    """A reading: the kind of vector and its width, the logarithm of the measure's positive key, the vector, p̄.
 
     Before there is a model all weigh the same: as with one class and a measure of 1.
     """
@@ -147,7 +153,7 @@ class Described:
 
     def __call__(self, sampled: Sampled, batch: Batch, positions: Indices) -> Tensor:
         kind = adapt.KINDS.index(adapt.kind_of_vectors(sampled, batch))
-        rows = as_points(adapt.vectors(sampled, batch), positions).features
+        rows = checked(adapt.vectors(sampled, batch), positions)
         log, mean = self._weighed(sampled, batch, positions)
         about = torch.tensor([kind, rows.shape[1]], dtype=torch.float64).expand(len(rows), 2)
         return torch.cat([about, log[:, None], rows, mean], 1)
@@ -168,18 +174,15 @@ def _held(sampled: Sampled, pool: Pool, seed: int, size: int, k: int) -> Held:
     return Held(kept, pool.labelled)
 
 
-def labelled_rows(sampled: Sampled, pool: Pool) -> Points | None:
-    """The labelled points as unit rows; None if there are none."""
-    known = pool.labelled
-    if known is None or not len(known.positions):
-        return None
-    return as_points(known.read(sampled, known.positions, adapt.vectors), known.positions)
-
-
-def as_points(h: Tensor, positions: Indices) -> Points:
-    """Unit rows."""
+def checked(h: Tensor, positions: Indices) -> Tensor:
+    """Vectors that can be compared."""
     checks.features(h, Points.of(h).norms, LARGEST["float32"], positions)
-    return Points.of(unit(h))
+    return h
+
+
+def directions(h: Features, centre: Float[Tensor, " features"]) -> Points:
+    """Unit rows. From 0 features that are never negative would all point the same way."""
+    return Points.of(unit(h.float() - centre))
 
 
 def _covers(points: Points, picks: Indices, gains: list[float], at: Tensor, near: float) -> list[Tensor]:
