@@ -23,10 +23,10 @@ def column(*cells):
 
 @pytest.mark.parametrize("cells", [(1, 3, 2), ("1", " 3.0", "2e0"), (1.0, 3, 2.0)])
 def test_numbers_are_standardised_in_whatever_form_they_are_given(cells):
-    """1, 3, 2 have mean 2 and deviation √(2/3). Then come the missing flag and the constant."""
+    """1, 3, 2 have mean 2 and deviation √(2/3). Then comes the missing flag."""
     rows, reasons = fitted(column(*cells))(column(*cells))
     z = math.sqrt(1.5)
-    np.testing.assert_allclose(rows, [[-z, 0, 1], [z, 0, 1], [0, 0, 1]], rtol=1e-6)
+    np.testing.assert_allclose(rows, [[-z, 0], [z, 0], [0, 0]], rtol=1e-6)
     assert rows.dtype == np.float32
     assert reasons == [None] * 3
 
@@ -34,24 +34,24 @@ def test_numbers_are_standardised_in_whatever_form_they_are_given(cells):
 @pytest.mark.parametrize("gone", [None, "", " ", "NA", "nan", float("nan"), "?"])
 def test_a_missing_number_is_the_mean_with_a_flag(gone):
     maker = fitted(column("1", "3", gone))
-    assert maker(column(gone, "3"))[0].tolist() == [[0, 1, 1], [1, 0, 1]]
-    assert maker([{}])[0].tolist() == [[0, 1, 1]]
+    assert maker(column(gone, "3"))[0].tolist() == [[0, 1], [1, 0]]
+    assert maker([{}])[0].tolist() == [[0, 1]]
 
 
 def test_categories_are_one_hot_and_unknown_levels_have_a_place():
-    """b occurs twice and comes first; then a, the place of levels that come later, the missing flag, the constant."""
+    """b occurs twice and comes first; then a, the place of levels that come later, the missing flag."""
     maker = fitted(column("a", "b", "b", None))
     rows, _ = maker(column("a", "b", "new", None, " b "))
-    assert rows.tolist() == [[0, 1, 0, 0, 1], [1, 0, 0, 0, 1], [0, 0, 1, 0, 1], [0, 0, 0, 1, 1], [1, 0, 0, 0, 1]]
+    assert rows.tolist() == [[0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1], [1, 0, 0, 0]]
 
 
 def test_many_levels_share_buckets():
     cells = [f"level {i}" for i in range(LEVELS + 20) for _ in range(2)]
     maker = fitted(column(*cells, *["level 69"] * 5))
     rows, _ = maker(column("level 69", "level 68", "level 68", "later"))
-    assert rows.shape[1] == LEVELS + BUCKETS + 2
+    assert rows.shape[1] == LEVELS + BUCKETS + 1
     assert rows[0, 0] == 1  # the most frequent
-    assert rows[1, LEVELS:-2].sum() == rows[3, LEVELS:-2].sum() == 1
+    assert rows[1, LEVELS:-1].sum() == rows[3, LEVELS:-1].sum() == 1
     assert rows[1].tolist() == rows[2].tolist()
     assert maker.notes() == ["column 'a' has 70 levels: 50 have a feature, 20 share 16"]
 
@@ -66,7 +66,7 @@ def test_dates_are_numbers():
     maker = fitted(column("2024-01-01", "2024-01-03T00:00:00", "2024-01-02 00:00:00+00:00"))
     assert maker.notes() == ["column 'a' is read as dates"]
     rows, reasons = maker(column("2024-01-02", "2024-01-03", None, "soon"))
-    np.testing.assert_allclose(rows, [[0, 0, 1], [math.sqrt(1.5), 0, 1], [0, 1, 1]], atol=1e-4)
+    np.testing.assert_allclose(rows, [[0, 0], [math.sqrt(1.5), 0], [0, 1]], atol=1e-4)
     assert reasons == [None, None, None, "column 'a' must have a date, but has 'soon'"]
 
 

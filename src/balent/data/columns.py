@@ -1,8 +1,7 @@
-"""Rows of a table as features: each column by its kind, and one feature that is 1 in every row.
+"""Rows of a table as numbers: each column by its kind.
 
-The head scales rows to length 1 and has no bias, so that without the constant a table of one number would keep nothing
-but its sign. Kinds, means and levels are learnt once. A row then depends on nothing but itself; columns that come later
-are not used, and those that are gone count as missing. No torch here.
+Kinds, means and levels are learnt once. A row then depends on nothing but itself; columns that come later are not used,
+and those that are gone count as missing. No torch here.
 """
 
 import json
@@ -46,7 +45,7 @@ class Columns:
     @property
     def width(self) -> int:
         """Features of a row."""
-        return sum(kind.width for kind in self.kinds) + 1
+        return sum(kind.width for kind in self.kinds)
 
     def notes(self) -> list[str]:
         """What a user should know: columns that are not used, read as dates, or have too many levels."""
@@ -59,10 +58,7 @@ class Columns:
         )
         reasons = [next((why for why in cell if why), None) for cell in zip(*columns, strict=True)]
         good = [i for i, why in enumerate(reasons) if why is None]
-        whole = np.concatenate(
-            [*(block.astype(np.float32) for block in blocks), np.ones((len(contents), 1), np.float32)], 1
-        )
-        return whole[good], reasons
+        return np.concatenate([block.astype(np.float32) for block in blocks], 1)[good], reasons
 
     def about(self) -> dict[str, Any]:
         """The settings that decide about features."""

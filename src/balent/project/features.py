@@ -63,9 +63,9 @@ def maker(settings: Settings, directory: Path) -> Maker:
     if settings.kind == "text":
         return _of_texts(settings.features)
     if settings.kind == "table":
-        from balent.data.columns import Columns
+        from balent.data.waves import Waves
 
-        return Columns()
+        return Waves()
     return AsTheyAre()
 
 
