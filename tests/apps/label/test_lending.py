@@ -171,7 +171,7 @@ def test_an_undone_item_is_not_lost_when_the_same_tab_opens_the_grid(desk):
     label(desk, numbers[0])
     say(desk, "retract", numbers[0])
     desk.trainer.send = lambda message: (
-        desk.heard({"said": "reply", "to": message["number"], "proposals": [proposal(numbers[15])], "more": 0})
+        desk.heard({"said": "reply", "to": message["number"], "proposals": [proposal(numbers[15])], "more": 0, "trained": True})
         if message["wanted"] == "grid"
         else None
     )

@@ -14,7 +14,7 @@ import types
 from pathlib import Path
 
 import pytest
-from helpers.browser import NARROW, WIDE, Tab, chromium, running
+from helpers.browser import NARROW, WIDE, Tab, running
 from helpers.labelling import pictures
 from helpers.labelling_page import journal, named, of_rows, of_table, of_texts, pool, propose, reserve
 
@@ -23,40 +23,6 @@ from balent import Project
 CLASSES = ["cat", "dog", "bird"]
 VIEWS = ("/", "/grid", "/history", "/progress", "/classes", "/resolve")
 HOSTILE = "<img src=x onerror=document.title='owned'>"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as browser:
-        yield browser
-
-
-@pytest.fixture
-def photos(tmp_path):
-    """Forty pictures; nothing is labelled."""
-    pictures(tmp_path / "photos", [f"{i:02d}.png" for i in range(40)], size=24)
-    return Project.create(tmp_path / "photos.balent", tmp_path / "photos", classes=CLASSES)
-
-
-@pytest.fixture
-def opened(browser):
-    """Opens pages; each in a browser profile of its own, unless a context is given."""
-    contexts = []
-
-    def open_(server, path="/", who=None, context=None, **options):
-        if context is None:
-            # wait_for_function of playwright evaluates text, which the page's policy forbids: that is tested apart.
-            context = browser.new_context(bypass_csp=True, **{"viewport": WIDE, **options})
-            contexts.append(context)
-        tab = Tab(context.new_page())
-        tab.page.goto(server.links[who])
-        if path != "/":
-            tab.page.goto(server.home + path)
-        return tab
-
-    yield open_
-    for context in contexts:
-        context.close()
 
 
 # ── one key per label ────────────────────────────────────────────────────────────────────────────
@@ -268,7 +234,7 @@ def test_the_grid_confirms_all_but_the_wrong_ones(photos, opened, monkeypatch):
             {"number": n, "score": None, "audit": False, "guess": "cat", "probability": 0.9, "why": "it is"}
             for n in some
         ]
-        monkeypatch.setattr(server.desk.trainer, "ask", lambda _: {"proposals": lines, "more": 0})
+        monkeypatch.setattr(server.desk.trainer, "ask", lambda _: {"proposals": lines, "more": 0, "trained": True})
         tab = opened(server, "/grid")
         tab.page.wait_for_selector("#chips button")
         tab.page.keyboard.press("1")

@@ -195,7 +195,7 @@ def test_the_grid_shows_what_the_model_takes_for_a_class(desk, client):
         asked.append(message)
         if message["wanted"] == "grid":
             lines = [proposal(n, guess="cat") for n in numbers[10 : 10 + message["n"]]]
-            desk.heard({"said": "reply", "to": message["number"], "proposals": lines, "more": 7})
+            desk.heard({"said": "reply", "to": message["number"], "proposals": lines, "more": 7, "trained": True})
 
     desk.trainer.send = send
     other = shown(desk, "other", n=2)

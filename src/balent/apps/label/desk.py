@@ -85,13 +85,21 @@ class Desk:
         reply = self.trainer.ask({"wanted": "grid", "class": name, "n": n, "shown": held}) if ready else None
         with self.lock:
             free = self.lending.lend(tab, who, [Proposal(**line) for line in (reply or {}).get("proposals", [])])
-            message = "" if free else "no item looks like this class now" if reply else "the model is not ready yet"
             return {
                 "class": name,
                 "items": [self.shown(proposal) for proposal in free],
                 "more": (reply or {}).get("more", 0),
-                "message": message,
+                "message": "" if free else self._no_grid(reply, tab),
             }
+
+    def _no_grid(self, reply: Message | None, tab: str) -> str:
+        """Why there is nothing for the grid."""
+        if reply is None:
+            return "the model is not ready yet"
+        if not reply["trained"]:
+            return "there is no model yet: label items of two classes first"
+        others = self.leases.held(without=tab)
+        return "no item looks like this class now" + ("; some may be on other screens" if others else "")
 
     def disagreements(self) -> Message:
         """Random checks on which people disagree."""
@@ -124,6 +132,8 @@ class Desk:
                 "advice": [],
                 "curve": [],
                 "counted": 0,
+                "left_out": [],
+                "left_out_total": 0,
             }
             every = {"every": self.project.settings.audit, "asked": 0, "answered": 0, "skipped": 0, "sentence": ""}
             return {
@@ -146,6 +156,7 @@ class Desk:
                 "disagreements": len(state.disagreements()),
                 "suspicious": self.suspicious(),
                 "rate": self._rate(),
+                "goal": self.project.settings.goal,
                 "model": self.trainer.model,
             }
 
@@ -225,8 +236,10 @@ class Desk:
         if self.leases.held():
             return "other people look at the last items"
         left = sum(1 for _ in self.lending.unlabelled())
-        asked = f"the last {left} were asked elsewhere; balent ask --pending lists them"
-        return asked if left else "every item is labelled or skipped"
+        if left:
+            return f"the last {left} were asked elsewhere; balent ask --pending lists them"
+        bad = len(self.trainer.standing.get("bad", {}))
+        return "every item is labelled or skipped" + (f"; {bad} cannot be read" if bad else "")
 
     def _rate(self) -> float | None:
         """Labels per minute, lately."""

@@ -40,9 +40,9 @@ class Leases:
         late = [name for name, tab in self.tabs.items() if self.clock() - tab.seen > self.seconds]
         return [proposal for name in late for proposal in self.tabs.pop(name).items.values()]
 
-    def held(self) -> set[int]:
-        """Items that some tab shows."""
-        return {number for tab in self.tabs.values() for number in tab.items}
+    def held(self, without: str | None = None) -> set[int]:
+        """Items that some tab shows, but for those of one tab."""
+        return {number for name, tab in self.tabs.items() if name != without for number in tab.items}
 
     def holders(self, number: int) -> set[str | None]:
         """The people who look at an item."""

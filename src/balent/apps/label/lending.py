@@ -87,12 +87,12 @@ class Lending:
         return (number not in state.pending or number in self._ours) and not self._has_labelled_double(number)
 
     def unlabelled(self) -> Iterator[int]:
-        """Items that still need a label, whoever is to give it."""
-        state = self.project.state
+        """Items that still need a label, whoever is to give it. Those that cannot be read are never asked."""
+        state, items, bad = self.project.state, self.project.items, self.trainer.standing.get("bad", {})
         self._look()
         closed = {*state.last, *state.skipped, *self._twice}
-        for number in self.project.items.present():
-            if number not in closed and not self._has_labelled_double(number):
+        for number in items.present():
+            if number not in closed and items[number].id not in bad and not self._has_labelled_double(number):
                 yield number
 
     def reserve(self) -> list[int]:

@@ -7,7 +7,7 @@ from typing import Any
 from balent.project.classes import is_text
 
 EVENTS = ("label", "skip", "flag", "retract", "resolve")
-FIELDS = {"id", "event", "item", "items", "label", "tab", "seconds", "note", "replace"}
+FIELDS = {"id", "event", "item", "items", "label", "tab", "seconds", "note", "replace", "who"}
 KEY = re.compile(r"[A-Za-z0-9_-]{8,64}")
 TAB = re.compile(r"[A-Za-z0-9_-]{1,64}")
 MOST = 200  # items of one event
@@ -36,9 +36,14 @@ class Said:
     replace: bool
 
 
-def said(body: Any) -> Said:
-    """A body of POST /api/event."""
+def said(body: Any, who: str | None = None) -> Said:
+    """A body of POST /api/event, sent by somebody.
+
+    If it names somebody else, two people have opened their links in one browser: it waits for the right one.
+    """
     _require(isinstance(body, dict), "an event is a JSON object")
+    if body.get("who", who) != who:
+        raise Refused(401, "another person's link was opened in this browser; open your own again")
     unknown = sorted(set(body) - FIELDS)
     _require(not unknown, f"the field {unknown[0]!r} is not known" if unknown else "")
     event = body.get("event")

@@ -65,7 +65,7 @@ class Handlers:
         return FileResponse(STATIC / "page.html", media_type="text/html")
 
     def static(self, request: Request) -> Response:
-        """Only files that are there when the server starts, by their names."""
+        """Only files of the folder, by their names."""
         known = {path.name: path for path in STATIC.iterdir() if path.suffix in TYPES}
         path = known.get(request.path_params["name"])
         if path is None:
@@ -94,7 +94,7 @@ class Handlers:
         return Json(self.desk.next(tab, _who(request), n))
 
     def event(self, request: Request) -> Response:
-        found = said.said(request.scope["balent.body"])
+        found = said.said(request.scope["balent.body"], _who(request))
         self.desk.answer(found, _who(request))
         return Json({"ok": True, "id": found.id})
 

@@ -6,23 +6,26 @@ import { get, patiently } from "./api.js";
 import { byId, element } from "./elements.js";
 import { Outbox } from "./outbox.js";
 import { showStatus, startShell } from "./shell.js";
-import { openStorage } from "./storage.js";
+import { TAB, openStorage } from "./storage.js";
 
 const VIEWS = { "/": "label", "/grid": "grid", "/history": "history", "/progress": "progress", "/classes": "classes", "/resolve": "resolve" };
 const STATUS_EVERY = 10000;
 
-const askStatus = () => patiently(() => get("/api/status"));
+const askStatus = () => patiently(() => get("/api/status", { tab: TAB }));
 
 async function start(view) {
+  if (location.search === "?again") history.replaceState(null, "", location.pathname);
   document.body.dataset.view = view;
   const [module, status] = await Promise.all([import(`./${view}.js`), askStatus()]);
   openStorage(status.key);
-  const app = { status, outbox: new Outbox(), main: byId("view") };
+  const app = { status, outbox: new Outbox(status.who), main: byId("view") };
   startShell(view, app.outbox);
   showStatus(status);
   const update = module.start(app);
   app.refresh = async () => {
+    const { who } = app.status;
     app.status = await askStatus();
+    if (app.status.who !== who) return location.reload(); // somebody else has opened a link in this browser
     if (view !== "label") showStatus(app.status);
     update(app.status);
   };

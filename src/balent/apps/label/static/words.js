@@ -12,6 +12,8 @@ export const percent = (share) => `${Math.round(100 * share)} %`;
 
 export const range = ({ low, high }) => `${Math.round(100 * low)}–${Math.round(100 * high)} %`;
 
+export const capital = (sentence) => sentence.charAt(0).toUpperCase() + sentence.slice(1);
+
 export const person = (who) => who || "somebody";
 
 export function ago(when) {
