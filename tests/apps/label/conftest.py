@@ -47,8 +47,9 @@ def desk_with(tmp_path, clock, rows_of):
     return made
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
+    """One per file: while it is open, its thread has an event loop, which tests in other files may want to start."""
     with chromium() as browser:
         yield browser
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from helpers.browser import NARROW, WIDE, Tab, running
 from helpers.labelling import pictures
-from helpers.labelling_page import journal, named, of_rows, of_table, of_texts, pool, propose, reserve
+from helpers.labelling_page import journal, named, of_rows, of_table, of_texts, pool, proposal, propose, reserve
 
 from balent import Project
 
@@ -121,6 +121,48 @@ def test_a_new_class_is_added_without_the_mouse(photos, opened):
         tab.sent()
     found = Project(photos.path)
     assert found.state.classes.name(found.state.last[item].label) == "fish"
+
+
+def test_without_classes_the_page_asks_for_them_first(tmp_path, opened):
+    """`balent label tickets.csv --text body` is all that a newcomer types."""
+    project = of_texts(tmp_path, [f"text {i}" for i in range(20)], classes=[])
+    with running(project) as server:
+        tab = opened(server)
+        tab.item()
+        assert "Name at least two classes" in tab.page.inner_text("main")
+        tab.page.keyboard.type("billing, delivery,billing")
+        tab.page.keyboard.press("Enter")
+        tab.page.wait_for_selector(".problem:has-text('exists already')")
+        assert tab.page.input_value("input[name=name]") == "billing", "what was refused stays"
+        tab.page.keyboard.press("Escape")
+        item = tab.press("2")
+        tab.sent()
+    found = Project(project.path)
+    assert [*found.state.classes.names()] == ["billing", "delivery"]
+    assert found.state.labels() == {item: 1}
+
+
+def test_a_class_without_a_key_is_found_by_its_name(tmp_path, opened):
+    """There are 31 keys: more classes than that were out of reach without a mouse."""
+    names = [f"class {i}" for i in range(40)] + ["lost card", "lost phone"]
+    project = of_texts(tmp_path, [f"text {i}" for i in range(20)], classes=names)
+    with running(project) as server:
+        tab = opened(server)
+        item = tab.item()
+        tab.page.keyboard.press("/")
+        tab.page.keyboard.type("PHO los")
+        assert [node.inner_text() for node in tab.page.query_selector_all("button.class:visible")] == ["lost phone"]
+        tab.page.keyboard.press("Enter")
+        tab.sent()
+        assert tab.item() != item
+        assert len(tab.page.query_selector_all("button.class:visible")) == len(names)
+        tab.page.keyboard.press("/")
+        tab.page.keyboard.type("no such class")
+        tab.page.keyboard.press("Enter")
+        tab.page.keyboard.press("Escape")
+        second = tab.press("2")
+        tab.sent()
+    assert Project(project.path).state.labels() == {item: names.index("lost phone"), second: 1}
 
 
 def test_held_keys_and_keys_with_control_do_not_label(photos, opened):
@@ -246,6 +288,36 @@ def test_the_grid_confirms_all_but_the_wrong_ones(photos, opened, monkeypatch):
     assert Project(photos.path).state.labels() == {n: 0 for n in some if n != some[2]}
 
 
+def test_the_grid_confirms_nothing_that_was_not_on_the_screen(photos, opened, monkeypatch):
+    """The first press of enter scrolls on, the last one confirms."""
+    with running(photos) as server:
+        some = pool(server.desk)[:20]
+        server.desk.trainer.model["state"] = "ready"
+        lines = [proposal(number, guess="cat") for number in some]
+        monkeypatch.setattr(server.desk.trainer, "ask", lambda _: {"proposals": lines, "more": 0, "trained": True})
+        tab = opened(server, "/grid", viewport={"width": 390, "height": 500}, reduced_motion="reduce")
+        tab.page.wait_for_selector("button.tile")
+        tab.page.wait_for_timeout(200)
+        presses = 0
+        while not named(photos, "label") and presses < 20:
+            tab.page.keyboard.press("Enter")
+            tab.page.wait_for_timeout(200)
+            tab.sent()
+            presses += 1
+    assert presses > 1
+    assert {*Project(photos.path).state.labels()} == {*some}
+
+
+def test_the_grid_comes_by_itself_when_the_model_is_ready(photos, opened, monkeypatch):
+    with running(photos) as server:
+        tab = opened(server, "/grid")
+        tab.page.wait_for_selector(".sentence:has-text('The model is not ready yet')")
+        lines = [proposal(number, guess="cat") for number in pool(server.desk)[:4]]
+        monkeypatch.setattr(server.desk.trainer, "ask", lambda _: {"proposals": lines, "more": 0, "trained": True})
+        server.desk.trainer.model["state"] = "ready"
+        tab.page.wait_for_selector("button.tile")
+
+
 def test_history_changes_a_label(photos, opened):
     photos.tell({"03.png": "cat"}, who="ann")
     number = photos.id_number("03.png")
@@ -273,6 +345,17 @@ def test_classes_are_renamed(photos, opened):
         names[0].press("Enter")
         tab.page.wait_for_function("fetch('/api/status').then((r) => r.json()).then((s) => 'tiger' in s.classes)")
     assert "tiger" in Project(photos.path).state.classes
+
+
+def test_criteria_are_written_in_the_view_of_classes_and_seen_while_labelling(photos, opened):
+    with running(photos) as server:
+        tab = opened(server, "/classes")
+        tab.page.fill("li:nth-child(2) textarea", "barks,\n  and wags")
+        tab.page.press("li:nth-child(2) textarea", "Enter")
+        tab.page.wait_for_function("fetch('/api/status').then((r) => r.json()).then((s) => s.looks[1].note)")
+        tab.page.goto(server.home)
+        tab.item()
+        assert tab.page.inner_text("button.class[data-class=dog] small") == "barks, and wags"
 
 
 def test_disagreements_are_resolved(photos, opened):
@@ -415,7 +498,7 @@ def test_a_link_from_another_site_opens_the_page(photos, browser):
         tab.page.goto(f"http://localhost:{mail.server_port}/")
         tab.page.click("a")
         tab.item()
-        assert "token" not in tab.page.url
+        assert tab.page.url == f"{server.home}/", "neither the token nor the second try is left in the address"
         mail.shutdown()
         mail.server_close()
         tab.page.close()

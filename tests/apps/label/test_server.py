@@ -218,6 +218,26 @@ def test_the_grid_without_a_model_says_so(client):
     assert (found["items"], found["message"]) == ([], "the model is not ready yet")
 
 
+@pytest.mark.parametrize(
+    ("trained", "other", "sentence"),
+    [
+        (False, False, "there is no model yet: label items of two classes first"),
+        (True, False, "no item looks like this class now"),
+        (True, True, "no item looks like this class now; some may be on other screens"),
+    ],
+)
+def test_an_empty_grid_says_why(desk, client, trained, other, sentence):
+    def send(message):
+        if message["wanted"] == "grid":
+            desk.heard({"said": "reply", "to": message["number"], "proposals": [], "more": 0, "trained": trained})
+
+    propose(desk, pool(desk)[:4])
+    desk.trainer.send = send
+    if other:
+        shown(desk, "other")
+    assert get(client, "/api/grid", **{"class": "cat", "tab": "one"})["message"] == sentence
+
+
 def test_the_grid_of_an_unknown_class_is_not_found(client):
     assert client.get("/api/grid", params={"class": "lion", "tab": "one"}).status_code == 404
 
