@@ -1,4 +1,4 @@
-"""Desks over small projects, and browsers. A project is made once and copied: making one takes a dozen writes to disk."""
+"""Desks over small projects, and browsers. A project is made once and copied: making one takes a dozen writes."""
 
 import shutil
 

@@ -14,6 +14,8 @@ from balent.apps import label
 STYLE = (Path(label.__file__).parent / "static/style.css").read_text(encoding="utf-8")
 PHONE = {"viewport": NARROW, "has_touch": True, "is_mobile": True}
 VIEWS = ("/", "/grid", "/history", "/progress", "/classes", "/resolve")
+FOCUS = """(({ dataset, id }, { outlineStyle }) => [dataset.class ?? id, outlineStyle])(
+    document.activeElement, getComputedStyle(document.activeElement))"""
 MANY = [f"class number {i}" for i in range(45)]
 
 
@@ -56,7 +58,7 @@ def test_text_can_be_read(dark, text, ground):
 
 @pytest.mark.parametrize("options", [{"viewport": WIDE}, PHONE], ids=["wide", "phone"])
 def test_nothing_moves_from_one_item_to_the_next(photos, opened, options):
-    """Whatever is guessed, and while the model starts or the connection is lost: a finger or an eye finds its button."""
+    """Whatever is guessed, and while the model starts or the connection is lost: fingers and eyes find their place."""
     photos.describe_class("cat", note="whiskers, and a rather long list of criteria that goes on for a while")
     with running(photos) as server:
         checks, others = reserve(server.desk)[:2], pool(server.desk)[:6]
@@ -174,8 +176,7 @@ def test_the_tab_key_goes_from_the_classes_to_the_actions_and_what_has_the_focus
         reached = []
         for _ in range(30):
             tab.page.keyboard.press("Tab")
-            about = "[document.activeElement.dataset.class ?? document.activeElement.id, getComputedStyle(document.activeElement).outlineStyle]"
-            reached.append(tab.page.evaluate(about))
+            reached.append(tab.page.evaluate(FOCUS))
         names = [name for name, _ in reached]
         assert all(outline == "solid" for name, outline in reached if name)
         assert (

@@ -2,6 +2,7 @@
 
 from contextlib import nullcontext, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -89,7 +90,8 @@ def label(
             say(f"{found.path}: {len(found.items.present()):,} items, {len(found.state.last):,} labelled")
             given = [name.strip() for name in (people or "").split(",") if name.strip()]
             address = Address(host, port, tuple(allowed_host or ()), proxy)
-            serve(found, given, address, ready=lambda *links: _show(*links, address, browser=not no_browser))
+            show_links = partial(_show, address=address, browser=not no_browser)
+            serve(found, given, address, ready=show_links)
         say(f"ended; every label is on disk. How it stands: balent status {found.path}" if not demo else "ended")
 
 
@@ -117,7 +119,7 @@ def _goal(target: str | None) -> float | None:
     return value
 
 
-def _show(links: dict[str | None, str], ticket: str, address: "Address", *, browser: bool) -> None:
+def _show(links: dict[str | None, str], ticket: str, *, address: "Address", browser: bool) -> None:
     for who, link in links.items():
         show(f"{who}: {link}" if who else f"open {link}")
     if not address.is_local and not address.proxy:
