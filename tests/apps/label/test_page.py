@@ -477,6 +477,61 @@ def test_small_pictures_are_enlarged_without_blur(photos, opened):
         assert tab.page.query_selector("#item img").bounding_box()["width"] > 200
 
 
+SCALE = "new DOMMatrix(getComputedStyle(document.querySelector('#item img')).transform).a"
+
+
+def test_z_and_a_double_click_zoom_the_image_in_full_and_esc_or_the_next_item_ends_it(tmp_path, opened):
+    pictures(tmp_path / "photos", [f"{i}.png" for i in range(12)], size=1500)
+    project = Project.create(tmp_path / "p.balent", tmp_path / "photos", classes=CLASSES)
+    with running(project) as server:
+        propose(server.desk, pool(server.desk))
+        tab = opened(server)
+        tab.item()
+        tab.page.keyboard.press("z")
+        assert tab.page.evaluate(SCALE) > 1
+        tab.until("document.querySelector('#item img').naturalWidth === 1500")
+        assert [url for url in tab.requests if "size=full" in url]
+        tab.page.keyboard.press("Escape")
+        assert tab.page.evaluate(SCALE) == 1
+        tab.page.dblclick("#item")
+        assert tab.page.evaluate(SCALE) > 1
+        tab.press("1")
+        tab.item()
+        assert tab.page.evaluate(SCALE) == 1
+
+
+def test_a_pinch_zooms_the_image_and_labels_nothing(photos, opened):
+    with running(photos) as server:
+        propose(server.desk, pool(server.desk))
+        tab = opened(server, viewport=NARROW, has_touch=True, is_mobile=True)
+        item = tab.item()
+        fingers = tab.page.context.new_cdp_session(tab.page)
+        for spread in (40, 60, 90, 120):
+            points = [{"x": 195 - spread, "y": 300, "id": 0}, {"x": 195 + spread, "y": 300, "id": 1}]
+            kind = "touchStart" if spread == 40 else "touchMove"
+            fingers.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+        fingers.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+        assert tab.page.evaluate(SCALE) == pytest.approx(3, rel=0.1), "fingers three times as far apart"
+        assert tab.page.evaluate("visualViewport.scale") == 1, "the classes stay where they are"
+        assert tab.item() == item
+    assert named(photos, "label") == []
+
+
+def test_a_model_that_has_stopped_is_said_in_every_view_and_labelling_goes_on(photos, opened):
+    with running(photos) as server:
+        tab = opened(server)
+        tab.item()
+        server.desk.worker_stopped("the model file is broken. Labelling goes on with random checks")
+        tab.press("1")
+        for view in VIEWS:
+            tab.page.goto(server.home + view)
+            tab.page.wait_for_selector("#banner:has-text('the model file is broken')")
+        tab.page.goto(server.home)
+        tab.press("2")
+        tab.sent()
+    assert len(named(photos, "label")) == 2
+
+
 def test_a_link_from_another_site_opens_the_page(photos, browser):
     """A cookie for this site only is not sent when a mail or another site links here: the page loads itself again."""
     with running(photos) as server:
