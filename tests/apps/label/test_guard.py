@@ -18,6 +18,7 @@ from helpers.labelling_page import (
     of_rows,
     pool,
     served,
+    shown,
     token_of,
 )
 from starlette.testclient import TestClient
@@ -629,6 +630,15 @@ def test_types_are_strict(desk, client, change):
     assert len(answer.json()["error"].split()) > 2
     assert not desk.project.state.last
     assert not desk.project.state.asked
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"tab": "one"}, {"tab": "one", "page": True}, {"tab": "one", "page": -1}, {"tab": "<", "page": 1}, []]
+)
+def test_the_farewell_of_a_page_is_checked(desk, client, body):
+    held = shown(desk, "one")
+    assert client.post("/api/leave", json=body).status_code == 422
+    assert desk.leases.held() == {*held}
 
 
 @pytest.mark.parametrize("name", ["id", "event", "item", "label", "tab"])

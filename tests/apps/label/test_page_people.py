@@ -47,6 +47,24 @@ def test_somebody_who_goes_idle_keeps_no_item_from_others(photos, opened):
     assert {found.state.last[number].who for number in answered} == {"bob"}
 
 
+def test_the_items_of_a_closed_tab_are_there_for_the_next_one_at_once(photos, opened):
+    """Somebody alone who closed a tab was told that other people look at the last items."""
+    with running(photos) as server:
+        propose(server.desk, pool(server.desk)[:2])
+        server.desk.trainer.model |= {"state": "ready"}
+        first = opened(server)
+        items = [first.item()]
+        first.page.close()
+        second = opened(server)
+        items.append(second.item())
+        second.page.reload()
+        items.append(second.item())
+        second.page.goto(f"{server.home}/history")
+        second.page.goto(server.home)
+        items.append(second.item())
+    assert {*items} <= {*pool(server.desk)[:2]}
+
+
 def test_others_who_label_now_are_named(photos, opened):
     with running(photos, ["ann", "bob"]) as server:
         ann = opened(server, who="ann")

@@ -87,6 +87,8 @@ def label(
         with pictures() if demo else nullcontext(Path(path or "")) as place:
             asked = replace(wanted, classes=CLASSES) if demo else wanted
             found = _project(place, asked, changes, project, data)
+            if demo:
+                say("these pictures are for trying the page: they are removed at the end, and so are their labels")
             say(f"{found.path}: {len(found.items.present()):,} items, {len(found.state.last):,} labelled")
             given = [name.strip() for name in (people or "").split(",") if name.strip()]
             address = Address(host, port, tuple(allowed_host or ()), proxy)

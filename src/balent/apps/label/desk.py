@@ -43,11 +43,11 @@ class Desk:
         self.cards = Cards(project)
         self._times: deque[float] = deque(maxlen=2000)
 
-    def next(self, tab: str, who: str | None, n: int) -> Message:
+    def next(self, tab: str, who: str | None, n: int, page: int = 0) -> Message:
         """The items of a tab, and what the head of the page shows."""
         with self.lock:
             self.look()
-            found = self.lending.next(tab, who, n)
+            found = self.lending.next(tab, who, n, page)
             self.trainer.wake(self.leases.held())
             shown = [self.shown(proposal) for proposal in found]
             over = not shown and not self.trainer.is_busy()
@@ -72,13 +72,18 @@ class Desk:
                 self._times.extend([self.clock()] * len(said.items))
             self.trainer.wake(self.leases.held())
 
-    def grid(self, tab: str, who: str | None, name: str, n: int, without: Sequence[int] = ()) -> Message:
+    def leave(self, tab: str, page: int) -> None:
+        """A page was closed: what it showed is given to others."""
+        with self.lock:
+            self.queue.put(self.leases.left(tab, page))
+
+    def grid(self, tab: str, who: str | None, name: str, n: int, without: Sequence[int] = (), page: int = 0) -> Message:
         """Items that the model takes for one class, without those that the tab shows already or that were wrong."""
         with self.lock:
             self.look()
             if name not in self.project.state.classes:
                 raise Refused(404, f"there is no class {name!r}")
-            self.leases.renew(tab, who)
+            self.leases.renew(tab, who, page)
             self.lending.take_back(tab, without)
             held = sorted({*self.leases.held(), *without})
         ready = self.trainer.model["state"] == "ready"

@@ -32,9 +32,9 @@ class Lending:
         self._twice: set[int] = set()  # items that are equal to an earlier one
         self._doubles: dict[str, list[int]] = {}
 
-    def next(self, name: str, who: str | None, n: int) -> list[Proposal]:
+    def next(self, name: str, who: str | None, n: int, page: int = 0) -> list[Proposal]:
         """All items of a tab, at most n: those that it has, and new ones."""
-        tab = self.leases.renew(name, who)
+        tab = self.leases.renew(name, who, page)
         tab.items = {number: p for number, p in tab.items.items() if self.is_open(number, who)}
         while len(tab.items) < min(n, MOST) and (proposal := self._pick(who, len(tab.items) < FEW)) is not None:
             self.queue.drop(proposal.number)

@@ -63,6 +63,13 @@ def said(body: Any, who: str | None = None) -> Said:
     )
 
 
+def left(body: Any) -> tuple[str, int]:
+    """A body of POST /api/leave: a tab, and when its page was opened."""
+    _require(isinstance(body, dict) and set(body) == {"tab", "page"}, "a page that is closed names its tab and itself")
+    _require(type(body["page"]) is int and 0 <= body["page"] < 10**15, "page must be a time in milliseconds")
+    return tab(body["tab"]), body["page"]
+
+
 def key(value: Any) -> str:
     _require(isinstance(value, str) and KEY.fullmatch(value), "id must be 8 to 64 letters, digits, - or _")
     return str(value)
@@ -84,7 +91,8 @@ def count(value: str | None, default: int, most: int) -> int:
     if value is None:
         return default
     _require(
-        value.isascii() and value.isdigit() and len(value) < 10, f"a whole number was expected, but {value!r} is given"
+        value.isascii() and value.isdigit() and len(value) <= max(9, len(str(most))),
+        f"a whole number was expected, but {value!r} is given",
     )
     return min(int(value), most)
 

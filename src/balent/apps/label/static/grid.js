@@ -10,11 +10,11 @@ import { thumbnail } from "./item.js";
 import { listenToKeys } from "./keys.js";
 import { announce, fillHelp, openHelp, toast } from "./shell.js";
 import { setPhase } from "./state.js";
-import { TAB, read, write } from "./storage.js";
+import { PAGE, TAB, read, write } from "./storage.js";
 import { Undo } from "./undo.js";
 import { capital, count, counted, percent } from "./words.js";
 
-const PAGE = 24;
+const FULL = 24; // items
 const LONGEST = 300; // seconds
 const MOST = 600; // items that a request names
 const BELOW = "0px 0px -60px 0px"; // the buttons cover what is there
@@ -126,7 +126,7 @@ class GridView {
     const asked = performance.now();
     const without = [...this.#left(), ...this.#known].slice(-MOST);
     try {
-      const response = await patiently(() => get("/api/grid", { class: name, n: PAGE, tab: TAB, without }));
+      const response = await patiently(() => get("/api/grid", { class: name, n: FULL, tab: TAB, page: PAGE, without }));
       if (name === this.#class) this.#received(response, asked);
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
@@ -141,7 +141,7 @@ class GridView {
     fresh.forEach(thumbnail); // starts loading the images
     this.#queue.push(...fresh);
     if (this.#shown.length || this.#outbox.size) return;
-    if (this.#queue.length) this.#deal(this.#queue.splice(0, PAGE));
+    if (this.#queue.length) this.#deal(this.#queue.splice(0, FULL));
     else this.#wait(message || "the model guesses no more items as this class");
   }
 
@@ -200,7 +200,7 @@ class GridView {
     write(sessionStorage, `left:${this.#class}`, [...this.#left(), ...this.#wrong]);
     if (rest.length) this.#send(rest);
     this.#shown = [];
-    if (this.#queue.length) return this.#deal(this.#queue.splice(0, PAGE));
+    if (this.#queue.length) return this.#deal(this.#queue.splice(0, FULL));
     this.#say("Looking for items …");
     this.#load();
   }

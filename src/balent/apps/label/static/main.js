@@ -2,11 +2,11 @@
 //
 // A view is a module with start(app), which fills <main> and returns a function that is called with every new status.
 
-import { get, patiently } from "./api.js";
+import { farewell, get, patiently } from "./api.js";
 import { byId, element } from "./elements.js";
 import { Outbox } from "./outbox.js";
 import { showStatus, startShell } from "./shell.js";
-import { TAB, openStorage } from "./storage.js";
+import { PAGE, TAB, openStorage } from "./storage.js";
 
 const VIEWS = { "/": "label", "/grid": "grid", "/history": "history", "/progress": "progress", "/classes": "classes", "/resolve": "resolve" };
 const STATUS_EVERY = 10000;
@@ -29,6 +29,8 @@ async function start(view) {
     if (view !== "label") showStatus(app.status);
     update(app.status);
   };
+  // Items of a closed page go to others at once, unless some of them are answered and the answers are still on their way.
+  addEventListener("pagehide", () => app.outbox.size || farewell("/api/leave", { tab: TAB, page: PAGE }));
   setInterval(() => document.hidden || app.refresh(), STATUS_EVERY);
 }
 
