@@ -130,7 +130,7 @@ export class ClassBar {
     const { length } = this.#looks;
     const longest = Math.max(...this.#looks.map((look) => ink.measureText(look.name).width));
     const width = this.node.clientWidth;
-    const around = (width < 600 ? 30 : 86) + (first.querySelector("kbd")?.offsetWidth ?? 0);
+    const around = (width < 600 ? 30 : 94) + (first.querySelector("kbd")?.offsetWidth ?? 0);
     const fit = Math.max(1, Math.floor((width + GAP) / (Math.min(longest, LONG) + around)));
     this.node.classList.toggle("tight", longest > LONG || width < 600);
     this.node.style.setProperty("--columns", Math.ceil(length / Math.ceil(length / fit)));
