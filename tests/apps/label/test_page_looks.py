@@ -14,6 +14,11 @@ from balent.apps import label
 STYLE = (Path(label.__file__).parent / "static/style.css").read_text(encoding="utf-8")
 PHONE = {"viewport": NARROW, "has_touch": True, "is_mobile": True}
 VIEWS = ("/", "/grid", "/history", "/progress", "/classes", "/resolve")
+TOUCHED = """[...document.querySelectorAll("button, a[href]:not(.jump), input, select, textarea")]
+    .filter((node) => node.checkVisibility()).map((node) => [node, node.getBoundingClientRect()])
+    .map(([node, { width, height }]) => [node.outerHTML, width, height])"""
+NAMES = """[...document.querySelectorAll("button, a, input, select, textarea")].map((node) =>
+    [node.outerHTML, node.getAttribute("aria-label"), node.innerText || node.textContent, node.tagName === "SELECT"])"""
 FOCUS = """(({ dataset, id }, { outlineStyle }) => [dataset.class ?? id, outlineStyle])(
     document.activeElement, getComputedStyle(document.activeElement))"""
 MANY = [f"class number {i}" for i in range(45)]
@@ -80,20 +85,18 @@ def test_nothing_moves_from_one_item_to_the_next(photos, opened, options):
 
 
 @pytest.mark.parametrize("width", [390, 320])
-@pytest.mark.parametrize("view", VIEWS)
-def test_on_a_phone_everything_can_be_touched_and_nothing_is_cut_off(photos, opened, view, width):
+def test_on_a_phone_everything_can_be_touched_and_nothing_is_cut_off(photos, opened, width):
     photos.change(overlap=2)
     photos.tell({f"{i:02d}.png": ("cat", "dog", "bird")[i % 3] for i in range(30)}, who="ann")
     photos.flag(["03.png"], "ann")
     with running(photos, ["ann", "bob"]) as server:
-        tab = opened(server, view, who="ann", **PHONE | {"viewport": {"width": width, "height": 640}})
-        tab.page.wait_for_timeout(300)
-        assert tab.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        for node in tab.page.query_selector_all("button, a[href], input, select, textarea"):
-            box = node.bounding_box()
-            if node.is_visible() and "jump" not in (node.get_attribute("class") or ""):
-                assert box["height"] >= 44, node.evaluate("node => node.outerHTML")
-                assert box["width"] >= 28, node.evaluate("node => node.outerHTML")
+        tab = opened(server, who="ann", **PHONE | {"viewport": {"width": width, "height": 640}})
+        for view in VIEWS:
+            tab.view(view)
+            assert tab.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), view
+            for what, wide, high in tab.page.evaluate(TOUCHED):
+                assert high >= 44, (view, what)
+                assert wide >= 28, (view, what)
 
 
 def test_on_a_phone_the_probability_does_not_lie_over_the_name(photos, opened):
@@ -153,19 +156,17 @@ def test_a_random_check_is_announced_without_a_guess(photos, opened):
         assert "dog" not in tab.page.inner_text("#announce")
 
 
-@pytest.mark.parametrize("view", VIEWS)
-def test_every_view_has_one_title_and_its_buttons_are_called_what_they_show(photos, opened, view):
+def test_every_view_has_one_title_and_its_buttons_are_called_what_they_show(photos, opened):
     """Who speaks to the computer says what is written on a button."""
     photos.tell({f"{i:02d}.png": ("cat", "dog", "bird")[i % 3] for i in range(6)})
     with running(photos) as server:
-        tab = opened(server, view)
-        tab.page.wait_for_timeout(300)
-        assert len(tab.page.query_selector_all("h1")) == 1
-        for node in tab.page.query_selector_all("button, a, input, select, textarea"):
-            called = node.get_attribute("aria-label")
-            assert (called or node.text_content()).strip(), node.evaluate("node => node.outerHTML")
-            chooser = node.evaluate("node => node.tagName") == "SELECT"
-            assert called is None or chooser or node.inner_text().strip() in called
+        tab = opened(server)
+        for view in VIEWS:
+            tab.view(view)
+            assert len(tab.page.query_selector_all("h1")) == 1, view
+            for what, called, written, chooser in tab.page.evaluate(NAMES):
+                assert (called or written).strip(), (view, what)
+                assert called is None or chooser or written.strip() in called, (view, what)
 
 
 def test_the_tab_key_goes_from_the_classes_to_the_actions_and_what_has_the_focus_is_seen(photos, opened):
