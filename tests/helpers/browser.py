@@ -88,6 +88,12 @@ class Tab:
         """The number of the item that is shown, once there is one."""
         return int(self.page.wait_for_selector("#item[data-item]", timeout=10_000).get_attribute("data-item"))
 
+    def view(self, path):
+        """Goes to another view, and waits until it shows something."""
+        home = "/".join(self.page.url.split("/")[:3])
+        self.page.goto(home + path)
+        self.page.wait_for_selector("body:not([data-state=starting]) main > *")
+
     def press(self, key):
         """Presses a key; returns the item that was shown before."""
         before = self.item()

@@ -1,5 +1,7 @@
 """The guard: every row of the security list of the labelling page is a test here, or in test_media.py."""
 
+import base64
+import hashlib
 import json
 import re
 import socket
@@ -16,6 +18,7 @@ from helpers.labelling_page import (
     of_rows,
     pool,
     served,
+    shown,
     token_of,
 )
 from starlette.testclient import TestClient
@@ -99,6 +102,38 @@ def test_each_person_has_a_link_and_is_known_by_it(desk):
         browser.get("/", params={"token": token_of(people, name)})
         assert browser.get("/api/status").json()["who"] == name
     assert len(people.tokens) == 2
+
+
+def test_the_command_that_opens_a_browser_has_a_link_that_works_once(desk):
+    """Other users of the machine can read the arguments of commands: what they see is worth nothing afterwards."""
+    app, people = served(desk)
+    ticket = people.ticket(HOME)
+    assert token_of(people) not in ticket
+    browser = TestClient(app, base_url=HOME, follow_redirects=False)
+    assert browser.get(ticket).status_code == 303
+    assert browser.get("/api/status").status_code == 200
+    assert browser.cookies[COOKIE] == token_of(people), "the cookie is valid when the server is started again"
+    stranger = TestClient(app, base_url=HOME, follow_redirects=False)
+    assert stranger.get(ticket).status_code == 401
+    assert stranger.get("/api/status").status_code == 401
+
+
+def test_two_people_in_one_browser_are_never_taken_for_each_other(desk):
+    """The second link changes the cookie of the first person's tab: what that tab sends waits for its own link."""
+    app, people = served(desk, ["ann", "bob"])
+    browser = TestClient(app, base_url=HOME, cookies={COOKIE: token_of(people, "bob")}, follow_redirects=False)
+    answer = browser.post("/api/event", json=good(desk) | {"who": "ann"})
+    assert answer.status_code == 401
+    assert "your own" in answer.json()["error"]
+    assert not desk.project.state.last
+    assert browser.post("/api/event", json=good(desk) | {"who": "bob"}).status_code == 200
+    assert [label.who for label in desk.project.state.last.values()] == ["bob"]
+
+
+@pytest.mark.parametrize("who", [True, 1, [], {}, "", "nobody"], ids=repr)
+def test_a_name_that_is_not_the_sender_s_is_refused(desk, client, who):
+    assert client.post("/api/event", json=good(desk) | {"who": who}).status_code == 401
+    assert not desk.project.state.last
 
 
 def test_the_secret_is_readable_by_its_owner_only_and_stays(desk):
@@ -230,6 +265,21 @@ def test_any_other_name_is_refused(client, host):
     assert "--allowed-host" in answer.json()["error"]
 
 
+@pytest.mark.parametrize("host", [f"127.0.0.1:{PORT}:99", f"localhost:{PORT}:", "labels.example.org:80:80", "x:1"])
+def test_a_name_with_something_after_its_port_is_refused(desk, host):
+    client = client_of(desk, hosts=("labels.example.org",))
+    assert client.get("/api/status", headers={"host": host}).status_code == 421
+
+
+@pytest.mark.parametrize("method", ["OPTIONS", "PUT", "PATCH", "DELETE", "TRACE", "PROPFIND"])
+@pytest.mark.parametrize("path", ["/", "/api/event", "/api/status", "/media/0"])
+def test_other_methods_are_refused(desk, client, method, path):
+    answer = client.request(method, path, json=good(desk), headers={"origin": "http://evil.example"})
+    assert answer.status_code == 405
+    assert not [name for name in answer.headers if name.startswith("access-control")]
+    assert not desk.project.state.last
+
+
 def test_a_wrong_name_is_refused_before_the_token_is_looked_at(stranger, token):
     answer = stranger.get("/", params={"token": token}, headers={"host": "evil.example"})
     assert answer.status_code == 421
@@ -350,9 +400,11 @@ def test_every_answer_forbids_whatever_the_page_does_not_need(desk, client, stra
         assert {
             POLICY,
             "script-src 'self'",
-            "style-src 'self'",
+            "img-src 'self'",
+            "connect-src 'self'",
             "frame-ancestors 'none'",
             "base-uri 'none'",
+            "require-trusted-types-for 'script'",
         } <= policy, name
         assert "unsafe" not in headers["content-security-policy"], name
         assert headers["x-content-type-options"] == "nosniff", name
@@ -361,6 +413,13 @@ def test_every_answer_forbids_whatever_the_page_does_not_need(desk, client, stra
         assert headers["cross-origin-resource-policy"] == "same-origin", name
         assert headers["cache-control"], name
         assert len(headers.get_list("content-security-policy")) == 1, name
+
+
+def test_the_page_without_its_link_is_styled_by_the_one_style_that_the_policy_names(stranger):
+    answer = stranger.get("/?again")
+    [style] = re.findall(r"<style>(.*?)</style>", answer.text)
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert f"style-src 'self' 'sha256-{digest}';" in answer.headers["content-security-policy"]
 
 
 def test_an_error_that_nobody_expected_carries_the_policy_and_no_traceback(desk, client, monkeypatch):
@@ -558,7 +617,6 @@ def test_a_body_that_does_not_end_is_not_read_to_its_end(desk, token):
         {"replace": 1},
         {"replace": "true"},
         {"replace": None},
-        {"who": "bob"},
         {"__proto__": {}},
         {"\ud800": 1},
     ],
@@ -572,6 +630,15 @@ def test_types_are_strict(desk, client, change):
     assert len(answer.json()["error"].split()) > 2
     assert not desk.project.state.last
     assert not desk.project.state.asked
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"tab": "one"}, {"tab": "one", "page": True}, {"tab": "one", "page": -1}, {"tab": "<", "page": 1}, []]
+)
+def test_the_farewell_of_a_page_is_checked(desk, client, body):
+    held = shown(desk, "one")
+    assert client.post("/api/leave", json=body).status_code == 422
+    assert desk.leases.held() == {*held}
 
 
 @pytest.mark.parametrize("name", ["id", "event", "item", "label", "tab"])

@@ -53,6 +53,23 @@ def test_items_are_dropped_from_one_tab_or_from_all():
     assert leases.held() == {1}
 
 
+def test_a_tab_that_is_closed_gives_its_items_back_at_once():
+    leases = Leases(60.0, Clock())
+    leases.renew("one", None, 1000).items = {3: Proposal(3)}
+    assert leases.left("one", 1000) == [Proposal(3)]
+    assert leases.held() == set()
+    assert leases.left("one", 1000) == leases.left("never seen", 1000) == []
+
+
+def test_the_farewell_of_a_page_that_was_loaded_again_changes_nothing():
+    """It may arrive after the first request of the page that follows it in the same tab."""
+    leases = Leases(60.0, Clock())
+    leases.renew("one", None, 1000)
+    leases.renew("one", None, 2000).items = {3: Proposal(3)}
+    assert leases.left("one", 1000) == []
+    assert leases.held() == {3}
+
+
 def test_others_are_people_at_other_tabs():
     """A second tab of the same person is nobody else; without names nobody can tell."""
     leases = Leases(120.0, clock := Clock())

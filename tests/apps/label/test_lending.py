@@ -171,7 +171,9 @@ def test_an_undone_item_is_not_lost_when_the_same_tab_opens_the_grid(desk):
     label(desk, numbers[0])
     say(desk, "retract", numbers[0])
     desk.trainer.send = lambda message: (
-        desk.heard({"said": "reply", "to": message["number"], "proposals": [proposal(numbers[15])], "more": 0})
+        desk.heard(
+            {"said": "reply", "to": message["number"], "proposals": [proposal(numbers[15])], "more": 0, "trained": True}
+        )
         if message["wanted"] == "grid"
         else None
     )
@@ -342,6 +344,17 @@ def test_when_everything_is_labelled_it_is_said(desk):
     nothing_left(desk)
     found = desk.next("two", None, 8)
     assert (found["message"], found["done"]) == ("every item is labelled or skipped", True)
+
+
+def test_files_that_cannot_be_read_do_not_keep_the_page_from_being_finished(desk):
+    """They have no features, so that no strategy asks them: "the last 1 were asked elsewhere" was said for ever."""
+    broken = desk.project.items[5].id
+    Project(desk.project.path).tell({item.id: "cat" for item in desk.project.items.all if item.id != broken})
+    desk.heard({"said": "standing", "standing": {"bad": {broken: "not an image"}}, "rounds": 1})
+    assert shown(desk) == []
+    nothing_left(desk)
+    found = desk.next("one", None, 8)
+    assert (found["message"], found["done"]) == ("every item is labelled or skipped; 1 cannot be read", True)
 
 
 def test_audit_1_asks_random_checks_only(desk_with):

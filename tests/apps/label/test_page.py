@@ -14,49 +14,15 @@ import types
 from pathlib import Path
 
 import pytest
-from helpers.browser import NARROW, WIDE, Tab, chromium, running
+from helpers.browser import NARROW, WIDE, Tab, running
 from helpers.labelling import pictures
-from helpers.labelling_page import journal, named, of_rows, of_table, of_texts, pool, propose, reserve
+from helpers.labelling_page import journal, named, of_rows, of_table, of_texts, pool, proposal, propose, reserve
 
 from balent import Project
 
 CLASSES = ["cat", "dog", "bird"]
 VIEWS = ("/", "/grid", "/history", "/progress", "/classes", "/resolve")
 HOSTILE = "<img src=x onerror=document.title='owned'>"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as browser:
-        yield browser
-
-
-@pytest.fixture
-def photos(tmp_path):
-    """Forty pictures; nothing is labelled."""
-    pictures(tmp_path / "photos", [f"{i:02d}.png" for i in range(40)], size=24)
-    return Project.create(tmp_path / "photos.balent", tmp_path / "photos", classes=CLASSES)
-
-
-@pytest.fixture
-def opened(browser):
-    """Opens pages; each in a browser profile of its own, unless a context is given."""
-    contexts = []
-
-    def open_(server, path="/", who=None, context=None, **options):
-        if context is None:
-            # wait_for_function of playwright evaluates text, which the page's policy forbids: that is tested apart.
-            context = browser.new_context(bypass_csp=True, **{"viewport": WIDE, **options})
-            contexts.append(context)
-        tab = Tab(context.new_page())
-        tab.page.goto(server.links[who])
-        if path != "/":
-            tab.page.goto(server.home + path)
-        return tab
-
-    yield open_
-    for context in contexts:
-        context.close()
 
 
 # ── one key per label ────────────────────────────────────────────────────────────────────────────
@@ -155,6 +121,48 @@ def test_a_new_class_is_added_without_the_mouse(photos, opened):
         tab.sent()
     found = Project(photos.path)
     assert found.state.classes.name(found.state.last[item].label) == "fish"
+
+
+def test_without_classes_the_page_asks_for_them_first(tmp_path, opened):
+    """`balent label tickets.csv --text body` is all that a newcomer types."""
+    project = of_texts(tmp_path, [f"text {i}" for i in range(20)], classes=[])
+    with running(project) as server:
+        tab = opened(server)
+        tab.item()
+        assert "Name at least two classes" in tab.page.inner_text("main")
+        tab.page.keyboard.type("billing, delivery,billing")
+        tab.page.keyboard.press("Enter")
+        tab.page.wait_for_selector(".problem:has-text('exists already')")
+        assert tab.page.input_value("input[name=name]") == "billing", "what was refused stays"
+        tab.page.keyboard.press("Escape")
+        item = tab.press("2")
+        tab.sent()
+    found = Project(project.path)
+    assert [*found.state.classes.names()] == ["billing", "delivery"]
+    assert found.state.labels() == {item: 1}
+
+
+def test_a_class_without_a_key_is_found_by_its_name(tmp_path, opened):
+    """There are 31 keys: more classes than that were out of reach without a mouse."""
+    names = [f"class {i}" for i in range(40)] + ["lost card", "lost phone"]
+    project = of_texts(tmp_path, [f"text {i}" for i in range(20)], classes=names)
+    with running(project) as server:
+        tab = opened(server)
+        item = tab.item()
+        tab.page.keyboard.press("/")
+        tab.page.keyboard.type("PHO los")
+        assert [node.inner_text() for node in tab.page.query_selector_all("button.class:visible")] == ["lost phone"]
+        tab.page.keyboard.press("Enter")
+        tab.sent()
+        assert tab.item() != item
+        assert len(tab.page.query_selector_all("button.class:visible")) == len(names)
+        tab.page.keyboard.press("/")
+        tab.page.keyboard.type("no such class")
+        tab.page.keyboard.press("Enter")
+        tab.page.keyboard.press("Escape")
+        second = tab.press("2")
+        tab.sent()
+    assert Project(project.path).state.labels() == {item: names.index("lost phone"), second: 1}
 
 
 def test_held_keys_and_keys_with_control_do_not_label(photos, opened):
@@ -268,7 +276,7 @@ def test_the_grid_confirms_all_but_the_wrong_ones(photos, opened, monkeypatch):
             {"number": n, "score": None, "audit": False, "guess": "cat", "probability": 0.9, "why": "it is"}
             for n in some
         ]
-        monkeypatch.setattr(server.desk.trainer, "ask", lambda _: {"proposals": lines, "more": 0})
+        monkeypatch.setattr(server.desk.trainer, "ask", lambda _: {"proposals": lines, "more": 0, "trained": True})
         tab = opened(server, "/grid")
         tab.page.wait_for_selector("#chips button")
         tab.page.keyboard.press("1")
@@ -278,6 +286,36 @@ def test_the_grid_confirms_all_but_the_wrong_ones(photos, opened, monkeypatch):
         tab.until("document.body.dataset.unsent === '0' && !document.querySelector('button.tile[aria-pressed=true]')")
         tab.sent()
     assert Project(photos.path).state.labels() == {n: 0 for n in some if n != some[2]}
+
+
+def test_the_grid_confirms_nothing_that_was_not_on_the_screen(photos, opened, monkeypatch):
+    """The first press of enter scrolls on, the last one confirms."""
+    with running(photos) as server:
+        some = pool(server.desk)[:20]
+        server.desk.trainer.model["state"] = "ready"
+        lines = [proposal(number, guess="cat") for number in some]
+        monkeypatch.setattr(server.desk.trainer, "ask", lambda _: {"proposals": lines, "more": 0, "trained": True})
+        tab = opened(server, "/grid", viewport={"width": 390, "height": 500}, reduced_motion="reduce")
+        tab.page.wait_for_selector("button.tile")
+        tab.page.wait_for_timeout(200)
+        presses = 0
+        while not named(photos, "label") and presses < 20:
+            tab.page.keyboard.press("Enter")
+            tab.page.wait_for_timeout(200)
+            tab.sent()
+            presses += 1
+    assert presses > 1
+    assert {*Project(photos.path).state.labels()} == {*some}
+
+
+def test_the_grid_comes_by_itself_when_the_model_is_ready(photos, opened, monkeypatch):
+    with running(photos) as server:
+        tab = opened(server, "/grid")
+        tab.page.wait_for_selector(".sentence:has-text('The model is not ready yet')")
+        lines = [proposal(number, guess="cat") for number in pool(server.desk)[:4]]
+        monkeypatch.setattr(server.desk.trainer, "ask", lambda _: {"proposals": lines, "more": 0, "trained": True})
+        server.desk.trainer.model["state"] = "ready"
+        tab.page.wait_for_selector("button.tile")
 
 
 def test_history_changes_a_label(photos, opened):
@@ -307,6 +345,17 @@ def test_classes_are_renamed(photos, opened):
         names[0].press("Enter")
         tab.page.wait_for_function("fetch('/api/status').then((r) => r.json()).then((s) => 'tiger' in s.classes)")
     assert "tiger" in Project(photos.path).state.classes
+
+
+def test_criteria_are_written_in_the_view_of_classes_and_seen_while_labelling(photos, opened):
+    with running(photos) as server:
+        tab = opened(server, "/classes")
+        tab.page.fill("li:nth-child(2) textarea", "barks,\n  and wags")
+        tab.page.press("li:nth-child(2) textarea", "Enter")
+        tab.page.wait_for_function("fetch('/api/status').then((r) => r.json()).then((s) => s.looks[1].note)")
+        tab.page.goto(server.home)
+        tab.item()
+        assert tab.page.inner_text("button.class[data-class=dog] small") == "barks, and wags"
 
 
 def test_disagreements_are_resolved(photos, opened):
@@ -361,21 +410,20 @@ def test_features_that_cannot_be_shown_are_named(tmp_path, opened):
 # ── wide and narrow, light and dark, seen and heard ──────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
-def test_every_view_fits_its_window_without_errors_and_without_requests_elsewhere(photos, browser, view, size):
+def test_every_view_fits_its_window_without_errors_and_without_requests_elsewhere(photos, browser, size):
     """With the page's own policy in force: anything that it forbids would be an error on the console."""
     photos.tell({f"{i:02d}.png": CLASSES[i % 3] for i in range(6)})
     with running(photos) as server:
         context = browser.new_context(viewport=size)
         tab = Tab(context.new_page())
         tab.page.goto(server.links[None])
-        tab.page.goto(server.home + view)
-        tab.page.wait_for_selector(f"body[data-view={view.strip('/') or 'label'}]")
-        tab.page.wait_for_timeout(300)
-        assert tab.problems == []
-        assert [url for url in tab.requests if not url.startswith((server.home, "data:", "blob:"))] == []
-        assert tab.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+        for view in VIEWS:
+            tab.view(view)
+            tab.page.wait_for_timeout(100)
+            assert tab.problems == [], view
+            assert [url for url in tab.requests if not url.startswith(server.home)] == [], view
+            assert tab.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), view
         context.close()
 
 
@@ -428,6 +476,61 @@ def test_small_pictures_are_enlarged_without_blur(photos, opened):
         assert tab.page.query_selector("#item img").bounding_box()["width"] > 200
 
 
+SCALE = "new DOMMatrix(getComputedStyle(document.querySelector('#item img')).transform).a"
+
+
+def test_z_and_a_double_click_zoom_the_image_in_full_and_esc_or_the_next_item_ends_it(tmp_path, opened):
+    pictures(tmp_path / "photos", [f"{i}.png" for i in range(12)], size=1500)
+    project = Project.create(tmp_path / "p.balent", tmp_path / "photos", classes=CLASSES)
+    with running(project) as server:
+        propose(server.desk, pool(server.desk))
+        tab = opened(server)
+        tab.item()
+        tab.page.keyboard.press("z")
+        assert tab.page.evaluate(SCALE) > 1
+        tab.until("document.querySelector('#item img').naturalWidth === 1500")
+        assert [url for url in tab.requests if "size=full" in url]
+        tab.page.keyboard.press("Escape")
+        assert tab.page.evaluate(SCALE) == 1
+        tab.page.dblclick("#item")
+        assert tab.page.evaluate(SCALE) > 1
+        tab.press("1")
+        tab.item()
+        assert tab.page.evaluate(SCALE) == 1
+
+
+def test_a_pinch_zooms_the_image_and_labels_nothing(photos, opened):
+    with running(photos) as server:
+        propose(server.desk, pool(server.desk))
+        tab = opened(server, viewport=NARROW, has_touch=True, is_mobile=True)
+        item = tab.item()
+        fingers = tab.page.context.new_cdp_session(tab.page)
+        for spread in (40, 60, 90, 120):
+            points = [{"x": 195 - spread, "y": 300, "id": 0}, {"x": 195 + spread, "y": 300, "id": 1}]
+            kind = "touchStart" if spread == 40 else "touchMove"
+            fingers.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+        fingers.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+        assert tab.page.evaluate(SCALE) == pytest.approx(3, rel=0.1), "fingers three times as far apart"
+        assert tab.page.evaluate("visualViewport.scale") == 1, "the classes stay where they are"
+        assert tab.item() == item
+    assert named(photos, "label") == []
+
+
+def test_a_model_that_has_stopped_is_said_in_every_view_and_labelling_goes_on(photos, opened):
+    with running(photos) as server:
+        tab = opened(server)
+        tab.item()
+        server.desk.worker_stopped("the model file is broken. Labelling goes on with random checks")
+        tab.press("1")
+        for view in VIEWS:
+            tab.page.goto(server.home + view)
+            tab.page.wait_for_selector("#banner:has-text('the model file is broken')")
+        tab.page.goto(server.home)
+        tab.press("2")
+        tab.sent()
+    assert len(named(photos, "label")) == 2
+
+
 def test_a_link_from_another_site_opens_the_page(photos, browser):
     """A cookie for this site only is not sent when a mail or another site links here: the page loads itself again."""
     with running(photos) as server:
@@ -449,7 +552,7 @@ def test_a_link_from_another_site_opens_the_page(photos, browser):
         tab.page.goto(f"http://localhost:{mail.server_port}/")
         tab.page.click("a")
         tab.item()
-        assert "token" not in tab.page.url
+        assert tab.page.url == f"{server.home}/", "neither the token nor the second try is left in the address"
         mail.shutdown()
         mail.server_close()
         tab.page.close()

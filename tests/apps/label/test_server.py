@@ -195,7 +195,7 @@ def test_the_grid_shows_what_the_model_takes_for_a_class(desk, client):
         asked.append(message)
         if message["wanted"] == "grid":
             lines = [proposal(n, guess="cat") for n in numbers[10 : 10 + message["n"]]]
-            desk.heard({"said": "reply", "to": message["number"], "proposals": lines, "more": 7})
+            desk.heard({"said": "reply", "to": message["number"], "proposals": lines, "more": 7, "trained": True})
 
     desk.trainer.send = send
     other = shown(desk, "other", n=2)
@@ -216,6 +216,26 @@ def test_the_grid_shows_what_the_model_takes_for_a_class(desk, client):
 def test_the_grid_without_a_model_says_so(client):
     found = get(client, "/api/grid", **{"class": "cat", "tab": "one"})
     assert (found["items"], found["message"]) == ([], "the model is not ready yet")
+
+
+@pytest.mark.parametrize(
+    ("trained", "other", "sentence"),
+    [
+        (False, False, "there is no model yet: label items of two classes first"),
+        (True, False, "no item looks like this class now"),
+        (True, True, "no item looks like this class now; some may be on other screens"),
+    ],
+)
+def test_an_empty_grid_says_why(desk, client, trained, other, sentence):
+    def send(message):
+        if message["wanted"] == "grid":
+            desk.heard({"said": "reply", "to": message["number"], "proposals": [], "more": 0, "trained": trained})
+
+    propose(desk, pool(desk)[:4])
+    desk.trainer.send = send
+    if other:
+        shown(desk, "other")
+    assert get(client, "/api/grid", **{"class": "cat", "tab": "one"})["message"] == sentence
 
 
 def test_the_grid_of_an_unknown_class_is_not_found(client):

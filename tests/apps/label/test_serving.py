@@ -3,18 +3,21 @@
 import http.client
 import json
 import os
+import queue
 import re
 import signal
 import socket
 import subprocess
 import sys
 import time
+import webbrowser
 
 import pytest
 from helpers.labelling import CLASSES, clusters
 from helpers.labelling_page import event, journal, named
 
 from balent import Project
+from balent.apps.cli import labelling
 
 PATIENCE = 30.0  # seconds; a start takes two
 MAKE = ("--ids", "ids.txt", "--classes", ",".join(CLASSES))
@@ -234,3 +237,37 @@ def test_what_cannot_be_served_is_refused_in_words(tmp_path):
         assert re.search(rf"port {port}.*in use.*--port", refused(tmp_path, "--port", port), re.S)
     assert "--allowed-host" in refused(tmp_path, "--host", "0.0.0.0")
     assert "different names" in refused(tmp_path, "--people", "ann,ann")
+
+
+# ── the browser that is opened ───────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("browser", "environment", "opens"),
+    [
+        (webbrowser.BackgroundBrowser("firefox"), {}, True),
+        (webbrowser.GenericBrowser("w3m"), {}, False),
+        (webbrowser.GenericBrowser("helper"), {"BROWSER": "helper"}, True),
+        (None, {}, False),
+    ],
+    ids=["windows", "terminal", "wished", "none"],
+)
+def test_a_browser_in_the_terminal_is_not_opened_it_would_keep_the_server_waiting(
+    monkeypatch, browser, environment, opens
+):
+    def found():
+        if browser is None:
+            raise webbrowser.Error("could not locate runnable browser")
+        return browser
+
+    called = queue.SimpleQueue()
+    monkeypatch.delenv("BROWSER", raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(webbrowser, "get", found)
+    monkeypatch.setattr(webbrowser, "open", called.put)
+    labelling._open("http://127.0.0.1:1/")
+    if opens:
+        assert called.get(timeout=PATIENCE) == "http://127.0.0.1:1/"
+    else:
+        assert called.empty()

@@ -10,7 +10,7 @@ import threading
 import time
 
 import pytest
-from helpers.labelling import CLASSES, clusters
+from helpers.labelling import CLASSES, clusters, pictures
 from helpers.labelling_page import label, of_rows, of_texts, reserve, shown
 
 from balent import Project
@@ -119,6 +119,25 @@ def test_items_that_people_look_at_are_as_good_as_asked(tmp_path, start):
     found = worker.until("proposals")
     assert not {*numbers(found)} & {*plain[:8]}
     assert [i for i, line in enumerate(found["proposals"]) if line["audit"]] == [1, 6, 11, 16]
+
+
+def test_links_and_files_that_cannot_be_read_are_named_on_the_terminal_and_on_the_page(tmp_path, start):
+    pictures(tmp_path / "photos", [f"{i}.png" for i in range(12)], size=16)
+    (tmp_path / "photos/broken.png").write_text("not a picture")
+    (tmp_path / "photos/passwords.png").symlink_to("/etc/passwd")
+    project = Project.create(tmp_path / "p.balent", tmp_path / "photos", classes=CLASSES)
+    worker = start(project.path)
+    worker.ask(wanted="proposals", shown=[])
+    standing = worker.until("standing")["standing"]
+    assert {line["id"]: line["reason"] for line in standing["left_out"]} == {
+        "broken.png": "not an image",
+        "passwords.png": "a link; --follow-links includes it",
+    }
+    assert standing["left_out_total"] == 2
+    worker.process.stdin.close()
+    said = worker.process.stderr.read().decode()
+    assert "passwords.png is left out: a link; --follow-links includes it" in said
+    assert "broken.png is left out: not an image" in said
 
 
 def test_an_error_that_would_come_again_is_said_and_the_process_ends(tmp_path, start):

@@ -1,7 +1,8 @@
 """balent label: the labelling page."""
 
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -86,10 +87,13 @@ def label(
         with pictures() if demo else nullcontext(Path(path or "")) as place:
             asked = replace(wanted, classes=CLASSES) if demo else wanted
             found = _project(place, asked, changes, project, data)
+            if demo:
+                say("these pictures are for trying the page: they are removed at the end, and so are their labels")
             say(f"{found.path}: {len(found.items.present()):,} items, {len(found.state.last):,} labelled")
             given = [name.strip() for name in (people or "").split(",") if name.strip()]
             address = Address(host, port, tuple(allowed_host or ()), proxy)
-            serve(found, given, address, ready=lambda links: _show(links, address, browser=not no_browser))
+            show_links = partial(_show, address=address, browser=not no_browser)
+            serve(found, given, address, ready=show_links)
         say(f"ended; every label is on disk. How it stands: balent status {found.path}" if not demo else "ended")
 
 
@@ -117,9 +121,7 @@ def _goal(target: str | None) -> float | None:
     return value
 
 
-def _show(links: dict[str | None, str], address: "Address", *, browser: bool) -> None:
-    import webbrowser
-
+def _show(links: dict[str | None, str], ticket: str, *, address: "Address", browser: bool) -> None:
     for who, link in links.items():
         show(f"{who}: {link}" if who else f"open {link}")
     if not address.is_local and not address.proxy:
@@ -129,4 +131,16 @@ def _show(links: dict[str | None, str], address: "Address", *, browser: bool) ->
         )
     say("Ctrl-C ends the page; every label is on disk at once")
     if browser and len(links) == 1:
-        webbrowser.open(next(iter(links.values())))
+        _open(ticket)
+
+
+def _open(link: str) -> None:
+    """Opens a browser if there is one with windows: one in the terminal would keep the server waiting."""
+    import os
+    import threading
+    import webbrowser
+
+    with suppress(webbrowser.Error):
+        in_terminal = type(webbrowser.get()) is webbrowser.GenericBrowser
+        if not in_terminal or "BROWSER" in os.environ:
+            threading.Thread(target=webbrowser.open, args=(link,), daemon=True).start()

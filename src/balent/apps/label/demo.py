@@ -9,7 +9,7 @@ import numpy as np
 
 from balent.data import arrays
 
-PICTURES, SIDE, BORDER = 600, 224, 48
+PICTURES, SIDE, BORDER = 600, 320, 2
 CLASSES = ",".join("0123456789")
 
 
@@ -25,14 +25,13 @@ def pictures() -> Iterator[Path]:
         folder = Path(place) / "digits"
         folder.mkdir()
         for number, digit in enumerate(images.reshape(-1, 8, 8)):
-            ink = Image.fromarray((255.0 * digit / digit.max()).astype(np.uint8))
-            Image.fromarray(sharp(np.asarray(ink.resize((SIDE, SIDE), Image.Resampling.BICUBIC)))).save(
-                folder / f"{number:04d}.png"
-            )
+            ink = Image.fromarray(np.pad((255.0 * digit / digit.max()).astype(np.uint8), BORDER))
+            large = np.asarray(ink.resize((SIDE, SIDE), Image.Resampling.BICUBIC))
+            Image.fromarray(sharp(large)).save(folder / f"{number:04d}.png")
         yield folder
 
 
 def sharp(ink: np.ndarray) -> np.ndarray:
     """Strokes with clear edges on paper: 8 × 8 pixels are hard to read as they are."""
     darkness = 1 / (1 + np.exp(-(ink / 255 - 0.5) * 14))
-    return np.pad((255 * (1 - darkness)).astype(np.uint8), BORDER, constant_values=255)
+    return (255 * (1 - darkness)).astype(np.uint8)

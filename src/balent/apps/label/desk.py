@@ -43,11 +43,11 @@ class Desk:
         self.cards = Cards(project)
         self._times: deque[float] = deque(maxlen=2000)
 
-    def next(self, tab: str, who: str | None, n: int) -> Message:
+    def next(self, tab: str, who: str | None, n: int, page: int = 0) -> Message:
         """The items of a tab, and what the head of the page shows."""
         with self.lock:
             self.look()
-            found = self.lending.next(tab, who, n)
+            found = self.lending.next(tab, who, n, page)
             self.trainer.wake(self.leases.held())
             shown = [self.shown(proposal) for proposal in found]
             over = not shown and not self.trainer.is_busy()
@@ -72,26 +72,39 @@ class Desk:
                 self._times.extend([self.clock()] * len(said.items))
             self.trainer.wake(self.leases.held())
 
-    def grid(self, tab: str, who: str | None, name: str, n: int, without: Sequence[int] = ()) -> Message:
+    def leave(self, tab: str, page: int) -> None:
+        """A page was closed: what it showed is given to others."""
+        with self.lock:
+            self.queue.put(self.leases.left(tab, page))
+
+    def grid(self, tab: str, who: str | None, name: str, n: int, without: Sequence[int] = (), page: int = 0) -> Message:
         """Items that the model takes for one class, without those that the tab shows already or that were wrong."""
         with self.lock:
             self.look()
             if name not in self.project.state.classes:
                 raise Refused(404, f"there is no class {name!r}")
-            self.leases.renew(tab, who)
+            self.leases.renew(tab, who, page)
             self.lending.take_back(tab, without)
             held = sorted({*self.leases.held(), *without})
         ready = self.trainer.model["state"] == "ready"
         reply = self.trainer.ask({"wanted": "grid", "class": name, "n": n, "shown": held}) if ready else None
         with self.lock:
             free = self.lending.lend(tab, who, [Proposal(**line) for line in (reply or {}).get("proposals", [])])
-            message = "" if free else "no item looks like this class now" if reply else "the model is not ready yet"
             return {
                 "class": name,
                 "items": [self.shown(proposal) for proposal in free],
                 "more": (reply or {}).get("more", 0),
-                "message": message,
+                "message": "" if free else self._no_grid(reply, tab),
             }
+
+    def _no_grid(self, reply: Message | None, tab: str) -> str:
+        """Why there is nothing for the grid."""
+        if reply is None:
+            return "the model is not ready yet"
+        if not reply["trained"]:
+            return "there is no model yet: label items of two classes first"
+        others = self.leases.held(without=tab)
+        return "no item looks like this class now" + ("; some may be on other screens" if others else "")
 
     def disagreements(self) -> Message:
         """Random checks on which people disagree."""
@@ -124,6 +137,8 @@ class Desk:
                 "advice": [],
                 "curve": [],
                 "counted": 0,
+                "left_out": [],
+                "left_out_total": 0,
             }
             every = {"every": self.project.settings.audit, "asked": 0, "answered": 0, "skipped": 0, "sentence": ""}
             return {
@@ -146,6 +161,7 @@ class Desk:
                 "disagreements": len(state.disagreements()),
                 "suspicious": self.suspicious(),
                 "rate": self._rate(),
+                "goal": self.project.settings.goal,
                 "model": self.trainer.model,
             }
 
@@ -225,8 +241,10 @@ class Desk:
         if self.leases.held():
             return "other people look at the last items"
         left = sum(1 for _ in self.lending.unlabelled())
-        asked = f"the last {left} were asked elsewhere; balent ask --pending lists them"
-        return asked if left else "every item is labelled or skipped"
+        if left:
+            return f"the last {left} were asked elsewhere; balent ask --pending lists them"
+        bad = len(self.trainer.standing.get("bad", {}))
+        return "every item is labelled or skipped" + (f"; {bad} cannot be read" if bad else "")
 
     def _rate(self) -> float | None:
         """Labels per minute, lately."""

@@ -1,6 +1,7 @@
 """The guard: who may talk to the page, and how. Every request passes here first, before any route.
 
     Host            must be on the list (421), against DNS rebinding
+    method          GET, HEAD or POST (405)
     Sec-Fetch-Site  must be same-origin or none, where a browser sends it (403)
     Origin          of a POST must be ours (403)
     cookie          made of the token in a link, which a redirect then removes from the address (401 without)
@@ -9,6 +10,8 @@
 Answers carry a policy that lets the page load nothing from elsewhere, be framed by nobody, and run no inline code.
 """
 
+import base64
+import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -23,9 +26,17 @@ from balent.apps.label.people import People
 
 LARGEST = 64 * 1024  # bytes of a body
 LOCAL = ("127.0.0.1", "localhost", "[::1]")
+METHODS = ("GET", "HEAD", "POST")
+STYLE = (
+    "body{margin:0;min-height:100vh;display:grid;place-content:center;justify-items:center;gap:12px;padding:24px;"
+    "box-sizing:border-box;text-align:center;font:16px/1.5 system-ui,sans-serif;color:#66635b;background:#faf9f6}"
+    "h1,p{margin:0;max-width:44ch;text-wrap:balance}h1{font-size:22px;font-weight:600;color:#22211e}"
+    "@media(prefers-color-scheme:dark){body{color:#a5a29a;background:#171816}h1{color:#e9e7e1}}"
+)
+DIGEST = f"sha256-{base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()}"  # the one style in a page
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    f"default-src 'none'; script-src 'self'; style-src 'self' '{DIGEST}'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
 )
 HEADERS = {
     "Content-Security-Policy": POLICY,
@@ -41,8 +52,9 @@ TOO_LARGE = f"a body may have {LARGEST:,} bytes"
 AGAIN = '<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0;url={}"><title>balent</title>'
 LOCKED = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-    "<title>balent</title><h1>This page needs its link</h1><p>Open the link that <code>balent label</code> printed in "
-    "the terminal, or the one that you were sent.</p></html>"
+    f'<meta name="color-scheme" content="light dark"><title>balent</title><style>{STYLE}</style>'
+    "<h1>This page needs its link</h1><p>Open the link that <code>balent label</code> printed in the terminal, or the "
+    "one that you were sent.</p></html>"
 )
 
 
@@ -60,10 +72,12 @@ class Guard:
     hosts: Iterable[str] = ()
     proxy: bool = False
     allowed: set[str] = field(init=False)
+    anywhere: set[str] = field(init=False)  # names that are allowed with any port
 
     def __post_init__(self) -> None:
         local = {f"{name}:{self.port}" for name in LOCAL} | (set(LOCAL) if self.port == 80 else set())
-        object.__setattr__(self, "allowed", local | {host.lower() for host in self.hosts})
+        object.__setattr__(self, "anywhere", {host.lower() for host in self.hosts})
+        object.__setattr__(self, "allowed", local | self.anywhere)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -82,8 +96,11 @@ class Guard:
     def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         """Why this request is not answered; None if it is."""
         host = headers.get("host", "").lower()
-        if host not in self.allowed and host.rpartition(":")[0] not in self.allowed:
+        name, _, port = host.rpartition(":")
+        if host not in self.allowed and not (name in self.anywhere and port.isdecimal()):
             return error(421, f"the name {host!r} is not allowed; give --allowed-host NAME")
+        if scope["method"] not in METHODS:
+            return error(405, "there is nothing here")
         if headers.get("sec-fetch-site", "none") not in ("same-origin", "none") and not _is_navigation(scope, headers):
             return error(403, "another site may not use this page")
         if scope["method"] == "POST" and not self._is_ours(headers, host):
@@ -108,8 +125,9 @@ class Guard:
         """Of this port: pages of several projects on one machine do not overwrite each other's."""
         return f"balent-{self.port}"
 
-    def _welcome(self, scope: Scope, headers: Headers, token: str, query: dict[str, str]) -> Response:
+    def _welcome(self, scope: Scope, headers: Headers, given: str, query: dict[str, str]) -> Response:
         """The token becomes a cookie, and disappears from the address."""
+        token = self.people.redeemed(given)
         if not self.people.who(token)[0]:
             return _locked(scope, {"again": ""})
         place = scope["path"] + (f"?{urlencode(query)}" if query else "")
@@ -126,7 +144,8 @@ class Guard:
             return None
         if headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
             return error(415, "the body must be JSON: Content-Type: application/json")
-        if not headers.get("content-length", "0").isdigit() or int(headers.get("content-length", "0")) > LARGEST:
+        length = headers.get("content-length", "0")
+        if not length.isdecimal() or int(length) > LARGEST:
             return error(413, TOO_LARGE)
         parts, size = [], 0
         while True:

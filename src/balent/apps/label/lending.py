@@ -32,9 +32,9 @@ class Lending:
         self._twice: set[int] = set()  # items that are equal to an earlier one
         self._doubles: dict[str, list[int]] = {}
 
-    def next(self, name: str, who: str | None, n: int) -> list[Proposal]:
+    def next(self, name: str, who: str | None, n: int, page: int = 0) -> list[Proposal]:
         """All items of a tab, at most n: those that it has, and new ones."""
-        tab = self.leases.renew(name, who)
+        tab = self.leases.renew(name, who, page)
         tab.items = {number: p for number, p in tab.items.items() if self.is_open(number, who)}
         while len(tab.items) < min(n, MOST) and (proposal := self._pick(who, len(tab.items) < FEW)) is not None:
             self.queue.drop(proposal.number)
@@ -87,12 +87,12 @@ class Lending:
         return (number not in state.pending or number in self._ours) and not self._has_labelled_double(number)
 
     def unlabelled(self) -> Iterator[int]:
-        """Items that still need a label, whoever is to give it."""
-        state = self.project.state
+        """Items that still need a label, whoever is to give it. Those that cannot be read are never asked."""
+        state, items, bad = self.project.state, self.project.items, self.trainer.standing.get("bad", {})
         self._look()
         closed = {*state.last, *state.skipped, *self._twice}
-        for number in self.project.items.present():
-            if number not in closed and not self._has_labelled_double(number):
+        for number in items.present():
+            if number not in closed and items[number].id not in bad and not self._has_labelled_double(number):
                 yield number
 
     def reserve(self) -> list[int]:

@@ -21,6 +21,7 @@ class People:
     def __init__(self, folder: Path, names: Sequence[str] = ()) -> None:
         secret = _secret(folder / NAME)
         self.tokens = {token(secret, name): name or None for name in checked(names) or [""]}
+        self._tickets: dict[str, str] = {}  # for one use each: the token it stands for
 
     def who(self, given: str) -> tuple[bool, str | None]:
         """Whether a token is valid, and whose it is. All are compared, in constant time."""
@@ -30,6 +31,16 @@ class People:
     def links(self, address: str) -> dict[str | None, str]:
         """A link for each person."""
         return {name: f"{address}/?token={token}" for token, name in self.tokens.items()}
+
+    def ticket(self, address: str) -> str:
+        """A link that works once, for the command that opens a browser: other users can see commands."""
+        once = secrets.token_hex(20)
+        self._tickets[once] = next(iter(self.tokens))
+        return f"{address}/?token={once}"
+
+    def redeemed(self, given: str) -> str:
+        """The token that a ticket stands for; anything else as it is."""
+        return self._tickets.pop(given, given)
 
 
 def token(secret: bytes, name: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from balent.project.classes import is_text
 
 EVENTS = ("label", "skip", "flag", "retract", "resolve")
-FIELDS = {"id", "event", "item", "items", "label", "tab", "seconds", "note", "replace"}
+FIELDS = {"id", "event", "item", "items", "label", "tab", "seconds", "note", "replace", "who"}
 KEY = re.compile(r"[A-Za-z0-9_-]{8,64}")
 TAB = re.compile(r"[A-Za-z0-9_-]{1,64}")
 MOST = 200  # items of one event
@@ -36,9 +36,14 @@ class Said:
     replace: bool
 
 
-def said(body: Any) -> Said:
-    """A body of POST /api/event."""
+def said(body: Any, who: str | None = None) -> Said:
+    """A body of POST /api/event, sent by somebody.
+
+    If it names somebody else, two people have opened their links in one browser: it waits for the right one.
+    """
     _require(isinstance(body, dict), "an event is a JSON object")
+    if body.get("who", who) != who:
+        raise Refused(401, "another person's link was opened in this browser; open your own again")
     unknown = sorted(set(body) - FIELDS)
     _require(not unknown, f"the field {unknown[0]!r} is not known" if unknown else "")
     event = body.get("event")
@@ -56,6 +61,13 @@ def said(body: Any) -> Said:
         text(body.get("note", ""), "note", LONGEST),
         _flag(body.get("replace", False)),
     )
+
+
+def left(body: Any) -> tuple[str, int]:
+    """A body of POST /api/leave: a tab, and when its page was opened."""
+    _require(isinstance(body, dict) and set(body) == {"tab", "page"}, "a page that is closed names its tab and itself")
+    _require(type(body["page"]) is int and 0 <= body["page"] < 10**15, "page must be a time in milliseconds")
+    return tab(body["tab"]), body["page"]
 
 
 def key(value: Any) -> str:
@@ -79,7 +91,8 @@ def count(value: str | None, default: int, most: int) -> int:
     if value is None:
         return default
     _require(
-        value.isascii() and value.isdigit() and len(value) < 10, f"a whole number was expected, but {value!r} is given"
+        value.isascii() and value.isdigit() and len(value) <= max(9, len(str(most))),
+        f"a whole number was expected, but {value!r} is given",
     )
     return min(int(value), most)
 

@@ -43,6 +43,7 @@ def application(desk: Desk, people: People, port: int, hosts: tuple[str, ...] = 
             Route("/media/{item}", handlers.media),
             Route("/api/next", handlers.next),
             Route("/api/event", handlers.event, methods=["POST"]),
+            Route("/api/leave", handlers.leave, methods=["POST"]),
             Route("/api/status", handlers.status),
             Route("/api/grid", handlers.grid),
             Route("/api/history", handlers.history),
@@ -65,7 +66,7 @@ class Handlers:
         return FileResponse(STATIC / "page.html", media_type="text/html")
 
     def static(self, request: Request) -> Response:
-        """Only files that are there when the server starts, by their names."""
+        """Only files of the folder, by their names."""
         known = {path.name: path for path in STATIC.iterdir() if path.suffix in TYPES}
         path = known.get(request.path_params["name"])
         if path is None:
@@ -91,12 +92,16 @@ class Handlers:
     def next(self, request: Request) -> Response:
         tab = said.tab(request.query_params.get("tab"))
         n = said.count(request.query_params.get("n"), 8, 24)
-        return Json(self.desk.next(tab, _who(request), n))
+        return Json(self.desk.next(tab, _who(request), n, _page(request)))
 
     def event(self, request: Request) -> Response:
-        found = said.said(request.scope["balent.body"])
+        found = said.said(request.scope["balent.body"], _who(request))
         self.desk.answer(found, _who(request))
         return Json({"ok": True, "id": found.id})
+
+    def leave(self, request: Request) -> Response:
+        self.desk.leave(*said.left(request.scope["balent.body"]))
+        return Json({"ok": True})
 
     def status(self, request: Request) -> Response:
         tab = request.query_params.get("tab", "")
@@ -107,7 +112,7 @@ class Handlers:
         n = said.count(request.query_params.get("n"), 24, 24)
         given = filter(None, request.query_params.get("without", "").split(","))
         without = [said.count(number, 0, 10**9) for number in given]
-        return Json(self.desk.grid(tab, _who(request), name, n, without))
+        return Json(self.desk.grid(tab, _who(request), name, n, without, _page(request)))
 
     def history(self, request: Request) -> Response:
         show = request.query_params.get("show", "all")
@@ -150,6 +155,11 @@ class Handlers:
 def _who(request: Request) -> str | None:
     found: str | None = request.scope["balent.who"]
     return found
+
+
+def _page(request: Request) -> int:
+    """When the page was opened, in milliseconds."""
+    return said.count(request.query_params.get("page"), 0, 10**15)
 
 
 def _refused(request: Request, refused: Exception) -> Response:

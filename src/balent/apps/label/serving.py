@@ -64,13 +64,13 @@ def serve(
     people: list[str],
     address: Address,
     *,
-    ready: Callable[[dict[str | None, str]], None],
+    ready: Callable[[dict[str | None, str], str], None],
     lease: float = SECONDS,
 ) -> None:
     """Serves the page until somebody ends the process.
 
     people      names; each gets a link
-    ready       is called with the links when the page can be opened
+    ready       is called when the page can be opened, with the links, and with one for a browser that works once
     lease       seconds after which the items of an idle tab are given to others
     """
     import uvicorn
@@ -98,7 +98,7 @@ def serve(
                 desk.trainer.give_up()
                 super().handle_exit(sig, frame)
 
-        ready(known.links(address.url(port)))
+        ready(known.links(address.url(port)), known.ticket(address.url(port)))
         with _quiet_end():
             Server(config).run(sockets=[listening])
 

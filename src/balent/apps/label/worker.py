@@ -29,6 +29,7 @@ Tell = Callable[[Message], None]
 GRID = 5000  # items that the grid chooses from, at most
 MARKS, WEAK = 6, 0.3  # words that are marked in a text, at most; they weigh more than this share of the first
 NICE = 5
+FEW, LISTED = 3, 50  # items that are left out: named on the terminal, and on the page
 
 
 class Worker:
@@ -39,9 +40,17 @@ class Worker:
         self.view: View | None = None
 
     def prepare(self) -> None:
-        """Looks for new items, and computes features that are missing."""
+        """Looks for new items, computes features that are missing, and names on the terminal what is left out."""
         self.project.refresh()
         self.project.compute_features(progress=lambda done, of: self.tell({"said": "features", "done": done, "of": of}))
+        left = self.left_out()
+        more = [f"{len(left) - FEW} more are left out; the view Progress lists them"] if len(left) > FEW else []
+        for line in [*(f"{id} is left out: {reason}" for id, reason in [*left.items()][:FEW]), *more]:
+            print(line, file=sys.stderr, flush=True)
+
+    def left_out(self) -> dict[str, str]:
+        """Links that are not followed and files that cannot be read, with the reason."""
+        return {**self.project.kind.skipped, **self.project.unreadable()}
 
     def run(self, inbox: "SimpleQueue[Message]") -> None:
         """Serves until the process ends. Of several requests for proposals only the last one counts."""
@@ -92,16 +101,19 @@ class Worker:
     def grid(self, request: Message) -> Message:
         """Items that the model takes for one class, the surest first. Items of the reserve are never among them."""
         view = self.view
+        trained = view is not None and view.model is not None and view.model.trained
         if view is None or request["class"] not in view.classes:
-            return {"proposals": [], "more": 0}
+            return {"proposals": [], "more": 0, "trained": trained}
         self.project.look()
         free = view.taken_for(request["class"], GRID, {*request["shown"]})
         some = free[: request["n"]]
-        return {"proposals": [asdict(proposal) for proposal in some], "more": len(free) - len(some)}
+        return {"proposals": [asdict(p) for p in some], "more": len(free) - len(some), "trained": trained}
 
     def stand(self) -> None:
-        """Accuracy and advice."""
-        standing = self.project.status() | {"counted": len(self.project.state.last)}
+        """Accuracy, advice, and what is left out."""
+        left = [{"id": id, "reason": reason} for id, reason in self.left_out().items()]
+        about = {"counted": len(self.project.state.last), "left_out": left[:LISTED], "left_out_total": len(left)}
+        standing = self.project.status() | about
         self.tell({"said": "standing", "standing": standing, "rounds": len(rounds.lines(self.project))})
 
 

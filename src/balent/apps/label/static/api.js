@@ -27,6 +27,11 @@ export function post(path, body) {
   return call(path, { method: "POST", headers, body: JSON.stringify(body), keepalive: true });
 }
 
+/** Sends something from a page that is being closed. */
+export function farewell(path, body) {
+  navigator.sendBeacon(path, new Blob([JSON.stringify(body)], { type: "application/json" }));
+}
+
 /** The result of task(), which is tried until it neither fails for want of a connection nor is locked out. */
 export async function patiently(task) {
   for (let wait = FIRST_PAUSE; ; wait = Math.min(2 * wait, LONGEST_PAUSE)) {

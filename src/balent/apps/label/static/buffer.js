@@ -5,7 +5,7 @@
 
 import { get, patiently } from "./api.js";
 import { prepare } from "./item.js";
-import { TAB } from "./storage.js";
+import { PAGE, TAB } from "./storage.js";
 
 const FULL = 8;
 const LOW = 6;
@@ -62,7 +62,7 @@ export class Buffer {
   async #ask() {
     const asked = performance.now();
     const n = Math.min(FULL + this.#outbox.size, MOST);
-    return { asked, response: await get("/api/next", { n, tab: TAB }) };
+    return { asked, response: await get("/api/next", { n, tab: TAB, page: PAGE }) };
   }
 
   #merge(items, asked) {

@@ -1,4 +1,4 @@
-// The buttons of the classes: key, name, criteria, and the guess.
+// The buttons of the classes: key, name, criteria, and the guess. A class can also be found by its name.
 //
 // All buttons have the same size, whatever is guessed, so that nothing moves from one item to the next. The number of
 // columns follows from the longest name and is balanced: ten classes become two rows of five, not one of eight.
@@ -15,11 +15,19 @@ export class ClassBar {
   #looks = null;
   #buttons = new Map();
   #choose;
+  #scrolls = false;
+  #enabled = true;
 
   /** choose(name, event) is called when a class is pressed. */
   constructor(choose) {
     this.#choose = choose;
     this.node = element("section", { id: "classes", "aria-label": "Classes" });
+    this.find = element("form", { class: "above-classes", hidden: true, onsubmit: (event) => this.#chooseFound(event) },
+      element("input", { type: "search", placeholder: "part of a class name", "aria-label": "Find a class", autocomplete: "off",
+                         oninput: () => this.#showFound() }),
+      element("button", { class: "main" }, "Label", keyCap("enter")),
+      button({ class: "quiet", onclick: () => this.#closeFind() }, "Cancel", keyCap("Esc")));
+    this.find.addEventListener("keydown", ({ key }) => key === "Escape" && this.#closeFind());
     new ResizeObserver(() => this.#arrange()).observe(this.node);
   }
 
@@ -28,14 +36,18 @@ export class ClassBar {
     this.#looks = looks;
     this.#buttons = new Map(looks.map((look) => [look.name, this.#button(look)]));
     this.node.replaceChildren(...this.#buttons.values());
-    if (!looks.length) this.node.append(element("p", { class: "hint" }, "There are no classes yet. Press n to add one."));
     this.#arrange();
   }
 
   /** The action of a key, for keys.js. */
   actionOf(key) {
     const look = this.#looks.find((look) => look.key && look.key.toLowerCase() === key);
-    return look && ((event) => this.#choose(look.name, event));
+    return look ? (event) => this.#choose(look.name, event) : { "/": () => this.openFind() }[key];
+  }
+
+  /** Whether some class can be reached only by pointing at it or by its name. */
+  get needsFind() {
+    return this.#looks.some((look) => !look.key);
   }
 
   guess(name, probability) {
@@ -45,6 +57,7 @@ export class ClassBar {
       node.querySelector(".share").textContent = share === null ? "" : percent(share);
       node.querySelector(".level").style.width = share === null ? "0" : `${100 * share}%`;
     }
+    if (this.#scrolls) this.#buttons.get(name)?.scrollIntoView({ block: "nearest" });
   }
 
   /** Answers the press of a key with a short light. */
@@ -52,10 +65,56 @@ export class ClassBar {
     if (!STILL.matches) this.#buttons.get(name)?.animate([{ backgroundColor: "var(--pressed)" }, {}], { duration: 350, easing: "ease-out" });
   }
 
+  /** Without an item there is nothing to label. */
+  enable(on) {
+    if (on === this.#enabled) return;
+    this.#enabled = on;
+    for (const node of this.#buttons.values()) node.disabled = !on;
+  }
+
+  // By name
+
+  openFind() {
+    this.find.hidden = false;
+    this.find.reset();
+    this.#showFound();
+    this.find.querySelector("input").focus();
+  }
+
+  #closeFind() {
+    this.find.hidden = true;
+    for (const node of this.#buttons.values()) node.hidden = false;
+    document.activeElement.blur();
+  }
+
+  /** Names that have every word that was typed; those that begin with it come first. */
+  #found() {
+    const typed = this.find.querySelector("input").value.toLowerCase().trim();
+    const names = [...this.#buttons.keys()].filter((name) => typed.split(/\s+/).every((word) => name.toLowerCase().includes(word)));
+    return typed ? names.sort((a, b) => b.toLowerCase().startsWith(typed) - a.toLowerCase().startsWith(typed)) : [];
+  }
+
+  #showFound() {
+    const found = this.#found();
+    const label = this.find.querySelector(".main");
+    for (const [name, node] of this.#buttons) node.hidden = found.length > 0 && !found.includes(name);
+    label.disabled = !found.length;
+    label.replaceChildren("Label ", found.length ? named(found[0]) : "…", keyCap("enter"));
+  }
+
+  #chooseFound(event) {
+    event.preventDefault();
+    const [name] = this.#found();
+    if (!name) return;
+    this.#closeFind();
+    this.#choose(name, event);
+  }
+
+  // How it looks
+
   #button(look) {
-    const label = `label as ${isolated(look.name)}${look.key ? `, key ${look.key}` : ""}`;
     const title = look.note ? `${isolated(look.name)}: ${look.note}` : isolated(look.name);
-    const node = button({ class: "class", "aria-label": label, title, "aria-keyshortcuts": look.key || null,
+    const node = button({ class: "class", title, "aria-keyshortcuts": look.key || null, disabled: !this.#enabled,
                           onclick: (event) => this.#choose(look.name, event) },
       look.key && keyCap(look.key),
       element("span", { class: "name" }, named(look.name), look.note && element("small", {}, look.note)),
@@ -69,10 +128,12 @@ export class ClassBar {
     const first = this.node.firstElementChild;
     ink.font = getComputedStyle(first).font;
     const { length } = this.#looks;
-    const longest = Math.min(LONG, Math.max(...this.#looks.map((look) => ink.measureText(look.name).width)));
+    const longest = Math.max(...this.#looks.map((look) => ink.measureText(look.name).width));
     const width = this.node.clientWidth;
-    const around = (width < 600 ? 30 : 66) + (first.querySelector("kbd")?.offsetWidth ?? 0);
-    const fit = Math.max(1, Math.floor((width + GAP) / (longest + around)));
+    const around = (width < 600 ? 30 : 94) + (first.querySelector("kbd")?.offsetWidth ?? 0);
+    const fit = Math.max(1, Math.floor((width + GAP) / (Math.min(longest, LONG) + around)));
+    this.node.classList.toggle("tight", longest > LONG || width < 600);
     this.node.style.setProperty("--columns", Math.ceil(length / Math.ceil(length / fit)));
+    this.#scrolls = this.node.scrollHeight > this.node.clientHeight + 1;
   }
 }

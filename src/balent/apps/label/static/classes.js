@@ -12,8 +12,9 @@ import { counted } from "./words.js";
 export function start({ status, outbox, main }) {
   let { looks, classes: counts, version } = status;
   const list = element("ol", { id: "class-list" });
-  main.replaceChildren(element("h1", {}, "Classes"),
-    element("p", { class: "hint" }, "Criteria are shown below the class while labelling. A key is one letter or digit."), list, addForm());
+  main.replaceChildren(element("h2", {}, "Classes"),
+    element("p", { class: "hint" }, "Criteria say what belongs to a class; they are shown below its name while labelling. A key is one letter or digit."),
+    list, addForm());
   listenToKeys((key) => ({ "?": openHelp })[key]);
   fillHelp([[["?"], "this help"]]);
   show();
@@ -25,7 +26,7 @@ export function start({ status, outbox, main }) {
 
   function row(look) {
     const inputs = [field("key", "Key", look.key, { maxlength: 1, class: "key" }), field("name", "Name", look.name, { required: true, dir: "auto" }),
-                    field("note", "Criteria", look.note, { dir: "auto", placeholder: "criteria" })];
+                    criteria(look.note)];
     const save = element("button", { class: "main", hidden: true }, "Save");
     const form = element("form", { "aria-label": `Class ${isolated(look.name)}`, onsubmit: (event) => submit(event, look) },
       inputs, element("span", { class: "number" }, counted(counts[look.name] ?? 0, "label")),
@@ -38,11 +39,26 @@ export function start({ status, outbox, main }) {
     return element("input", { name, value, "aria-label": label, autocomplete: "off", ...attributes });
   }
 
+  /** Grows with its text; enter saves. */
+  function criteria(text) {
+    const enter = (event) => {
+      if (event.key !== "Enter" || event.isComposing) return;
+      event.preventDefault();
+      event.target.form.requestSubmit();
+    };
+    return element("textarea", { name: "note", rows: 1, "aria-label": "Criteria", placeholder: "criteria", dir: "auto", onkeydown: enter }, text);
+  }
+
+  function values(form) {
+    const { key, name, note } = Object.fromEntries(new FormData(form));
+    return { key: key.trim().toLowerCase(), name: name.trim(), note: note.replace(/\s+/g, " ").trim() };
+  }
+
   function submit(event, look) {
     event.preventDefault();
-    const { key, name, note } = Object.fromEntries(new FormData(event.target));
+    const { key, name, note } = values(event.target);
     const described = (key !== look.key || note !== look.note) && { action: "describe", name: look.name, key, note };
-    const renamed = name.trim() !== look.name && { action: "rename", name: look.name, to: name.trim() };
+    const renamed = name !== look.name && { action: "rename", name: look.name, to: name };
     apply([described, renamed].filter(Boolean));
   }
 
@@ -79,15 +95,15 @@ export function start({ status, outbox, main }) {
     return element("form", { id: "add", "aria-label": "New class", onsubmit: add },
       field("key", "Key", "", { maxlength: 1, class: "key", placeholder: "key" }),
       field("name", "Name", "", { required: true, placeholder: "new class" }),
-      field("note", "Criteria", "", { placeholder: "criteria" }),
+      criteria(""),
       element("button", { class: "main" }, "Add"));
   }
 
   async function add(event) {
     event.preventDefault();
-    const { key, name, note } = Object.fromEntries(new FormData(event.target));
+    const { key, name, note } = values(event.target);
     const before = version;
-    await apply([{ action: "add", name: name.trim(), note, ...(key && { key }) }]);
+    await apply([{ action: "add", name, note, ...(key && { key }) }]);
     if (version !== before) event.target.reset();
   }
 

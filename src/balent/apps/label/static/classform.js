@@ -1,39 +1,46 @@
-// A small form for a new class.
+// A small form for new classes.
 
 import { post } from "./api.js";
 import { button, element, keyCap } from "./elements.js";
 
-/** {node, open}; added({looks, version}, name) is called when the server has the class. */
+const CALLED = "new classes, separated by commas";
+
+/** {node, open}; added({looks, version}, names) is called when the server has the classes. */
 export function classForm(added) {
-  const called = "name of the new class";
-  const name = element("input", { name: "name", placeholder: called, "aria-label": called, maxlength: 200, autocomplete: "off" });
+  const field = element("input", { name: "name", placeholder: CALLED, "aria-label": CALLED, autocomplete: "off", dir: "auto" });
   const problem = element("span", { class: "problem", role: "alert" });
-  const node = element("form", { class: "new-class", hidden: true }, name,
-    element("button", { class: "main" }, "Add", keyCap("↵")), button({ class: "quiet", onclick: () => close() }, "Cancel", keyCap("Esc")), problem);
+  const node = element("form", { class: "above-classes", hidden: true }, field,
+    element("button", { class: "main" }, "Add", keyCap("enter")), button({ class: "quiet", onclick: () => close() }, "Cancel", keyCap("Esc")), problem);
 
   function open() {
     node.hidden = false;
     problem.textContent = "";
-    name.value = "";
-    name.focus();
+    field.value = "";
+    field.focus();
   }
 
   function close() {
     node.hidden = true;
-    name.blur();
+    field.blur();
   }
 
+  /** Names that were added disappear from the field; the first that is refused stays there, with the reason. */
   async function submit(event) {
     event.preventDefault();
-    const wanted = name.value.trim();
-    if (!wanted) return close();
+    const names = field.value.split(",").map((name) => name.trim()).filter(Boolean);
+    let classes = null;
+    const done = [];
     try {
-      const classes = await post("/api/classes", { action: "add", name: wanted });
+      for (const name of names) {
+        classes = await post("/api/classes", { action: "add", name });
+        done.push(name);
+      }
       close();
-      added(classes, wanted);
     } catch (error) {
       problem.textContent = error.message;
+      field.value = names.slice(done.length).join(", ");
     }
+    if (classes) added(classes, done);
   }
 
   node.addEventListener("submit", submit);

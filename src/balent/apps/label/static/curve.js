@@ -7,8 +7,8 @@ const HEIGHT = 280;
 const MARGIN = { left: 48, right: 16, top: 12, bottom: 40 };
 const LETTERS = 70; // px that a number on the lower axis needs
 
-/** A picture of the given width. points: [{labels, right, of, low, high}, …], at least one. */
-export function curve(points, width) {
+/** A picture of the given width. points: [{labels, right, of, low, high}, …], at least one; goal: the accuracy to reach, or 0. */
+export function curve(points, goal, width) {
   const most = Math.max(...points.map((point) => point.labels));
   const x = (labels) => MARGIN.left + (labels / most) * (width - MARGIN.left - MARGIN.right);
   const y = (share) => MARGIN.top + (1 - share) * (HEIGHT - MARGIN.top - MARGIN.bottom);
@@ -16,7 +16,7 @@ export function curve(points, width) {
   const high = points.map(at((point) => point.high));
   const low = points.map(at((point) => point.low)).reverse();
   return svg("svg", { width, height: HEIGHT, viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", "aria-label": summary(points.at(-1)) },
-    levels(y, width), ticks(most, x, width),
+    levels(y, width), ticks(most, x, width), goal > 0 && target(goal, y, width),
     svg("polygon", { class: "band", points: [...high, ...low].join(" ") }),
     svg("polyline", { class: "line", points: points.map(at(accuracy)).join(" ") }),
     points.map((point) => dot(point, x, y)));
@@ -37,6 +37,12 @@ function levels(y, width) {
   return [0, 0.25, 0.5, 0.75, 1].map((share) => svg("g", {},
     svg("line", { class: "level", x1: MARGIN.left, x2: width - MARGIN.right, y1: y(share), y2: y(share) }),
     svg("text", { x: MARGIN.left - 8, y: y(share) + 4, "text-anchor": "end" }, percent(share))));
+}
+
+function target(goal, y, width) {
+  const above = y(goal) - 6 > MARGIN.top + 8 ? -6 : 16;
+  return svg("g", { class: "target" }, svg("line", { x1: MARGIN.left, x2: width - MARGIN.right, y1: y(goal), y2: y(goal) }),
+    svg("text", { x: MARGIN.left + 6, y: y(goal) + above }, `target ${percent(goal)}`));
 }
 
 function ticks(most, x, width) {

@@ -1,7 +1,8 @@
 // Many items guessed as one class: point out the wrong ones, confirm the rest with one key.
 //
 // The next page is asked for while one is looked at, so that it is there at once. Items that were pointed out stay
-// unanswered; this tab does not show them again under the same class.
+// unanswered; this tab does not show them again under the same class. What has not been on the screen is not confirmed:
+// the first press scrolls there.
 
 import { Refused, get, patiently } from "./api.js";
 import { button, element, isolated, keyCap, named } from "./elements.js";
@@ -9,16 +10,23 @@ import { thumbnail } from "./item.js";
 import { listenToKeys } from "./keys.js";
 import { announce, fillHelp, openHelp, toast } from "./shell.js";
 import { setPhase } from "./state.js";
-import { TAB, read, write } from "./storage.js";
+import { PAGE, TAB, read, write } from "./storage.js";
 import { Undo } from "./undo.js";
-import { count, counted, percent } from "./words.js";
+import { capital, count, counted, percent } from "./words.js";
 
-const PAGE = 24;
+const FULL = 24; // items
 const LONGEST = 300; // seconds
 const MOST = 600; // items that a request names
+const BELOW = "0px 0px -60px 0px"; // the buttons cover what is there
+const STILL = matchMedia("(prefers-reduced-motion: reduce)");
+const POLL = 3000; // ms until it is asked again whether there is something
 const HELP = [
-  [["1", "2", "…"], "choose the class"], [["←", "↑", "↓", "→"], "move"], [["space"], "point out a wrong one"],
-  [["↵"], "confirm the rest"], [["u", "⌫"], "undo"], [["?"], "this help"],
+  [["1", "2", "…"], "choose the class", "a class"],
+  [["←", "↑", "↓", "→"], "move"],
+  [["space"], "point out a wrong one", "an item"],
+  [["enter"], "confirm the rest and go on", "confirm"],
+  [["u", "backspace"], "undo, page by page", "undo"],
+  [["?"], "this help"],
 ];
 
 export function start(app) {
@@ -34,7 +42,10 @@ class GridView {
   #known = new Set(); // items that came for this class: waiting, shown or confirmed
   #wrong = new Set();
   #shownAt = 0;
+  #seen = 0; // tiles that have been on the screen
+  #timer = 0;
   #undo = new Undo("grid");
+  #watcher = new IntersectionObserver((entries) => this.#see(entries), { threshold: 0.5, rootMargin: BELOW });
 
   constructor({ status, outbox, main }) {
     this.#outbox = outbox;
@@ -42,7 +53,7 @@ class GridView {
     this.tiles = element("section", { id: "tiles", "aria-label": "Items", onkeydown: (event) => this.#enter(event) });
     this.confirm = button({ id: "confirm", class: "main", "aria-keyshortcuts": "Enter", onclick: () => this.#confirmRest() });
     this.undoButton = button({ id: "undo", class: "quiet", "aria-keyshortcuts": "u", onclick: () => this.#undoLast() }, keyCap("u"), "undo");
-    const help = button({ class: "quiet", onclick: openHelp }, keyCap("?"), "help");
+    const help = button({ id: "keys", class: "quiet", onclick: openHelp }, keyCap("?"), "help");
     main.replaceChildren(this.chips, this.tiles, element("div", { id: "actions" }, this.confirm, this.undoButton, help));
     outbox.addEventListener("refused", ({ detail }) => this.#undo.drop(({ id }) => id === detail.entry.id));
     outbox.addEventListener("acknowledged", () => this.#shown.length || this.#load());
@@ -115,7 +126,7 @@ class GridView {
     const asked = performance.now();
     const without = [...this.#left(), ...this.#known].slice(-MOST);
     try {
-      const response = await patiently(() => get("/api/grid", { class: name, n: PAGE, tab: TAB, without }));
+      const response = await patiently(() => get("/api/grid", { class: name, n: FULL, tab: TAB, page: PAGE, without }));
       if (name === this.#class) this.#received(response, asked);
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
@@ -130,15 +141,25 @@ class GridView {
     fresh.forEach(thumbnail); // starts loading the images
     this.#queue.push(...fresh);
     if (this.#shown.length || this.#outbox.size) return;
-    if (this.#queue.length) this.#deal(this.#queue.splice(0, PAGE));
-    else this.#say(message || "The model guesses no more items as this class.", "done");
+    if (this.#queue.length) this.#deal(this.#queue.splice(0, FULL));
+    else this.#wait(message || "the model guesses no more items as this class");
+  }
+
+  /** Says why there is nothing, and asks again after a while. */
+  #wait(message) {
+    this.#say(capital(message), "done");
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#shown.length || document.hidden || this.#load(), POLL);
   }
 
   #deal(items) {
     this.#shown = items;
     this.#wrong.clear();
     this.#shownAt = performance.now();
+    this.#seen = 0;
+    this.#watcher.disconnect();
     this.tiles.replaceChildren(...items.map((data) => this.#tile(data)));
+    for (const tile of this.tiles.children) this.#watcher.observe(tile);
     this.tiles.firstElementChild.focus({ preventScroll: true });
     scrollTo(0, 0);
     setPhase("ready");
@@ -149,8 +170,8 @@ class GridView {
   #tile(data) {
     const share = data.probability === undefined ? "" : percent(data.probability);
     const node = element("button", { type: "button", class: "tile", title: isolated(data.id), "aria-pressed": "false",
-                                     "aria-label": `${isolated(data.id)} ${share}`, onclick: () => this.#toggle(data.item, node) },
-      thumbnail(data), element("small", {}, share));
+                                     onclick: () => this.#toggle(data.item, node) },
+      thumbnail(data), data.media && element("span", { class: "unseen" }, data.id), element("small", {}, share));
     node.dataset.item = data.item;
     return node;
   }
@@ -162,13 +183,24 @@ class GridView {
     this.#showConfirm();
   }
 
+  #see(entries) {
+    for (const { isIntersecting, target } of entries) {
+      if (isIntersecting) this.#seen = Math.max(this.#seen, [...this.tiles.children].indexOf(target) + 1);
+    }
+  }
+
+  #scrollOn() {
+    this.tiles.children[this.#seen].scrollIntoView({ block: "start", behavior: STILL.matches ? "auto" : "smooth" });
+  }
+
   #confirmRest() {
     if (!this.#shown.length) return;
+    if (this.#seen < this.#shown.length) return this.#scrollOn();
     const rest = this.#shown.filter(({ item }) => !this.#wrong.has(item));
     write(sessionStorage, `left:${this.#class}`, [...this.#left(), ...this.#wrong]);
     if (rest.length) this.#send(rest);
     this.#shown = [];
-    if (this.#queue.length) return this.#deal(this.#queue.splice(0, PAGE));
+    if (this.#queue.length) return this.#deal(this.#queue.splice(0, FULL));
     this.#say("Looking for items …");
     this.#load();
   }
@@ -203,8 +235,8 @@ class GridView {
   #showConfirm() {
     const rest = this.#shown.length - this.#wrong.size;
     this.confirm.disabled = !this.#shown.length;
-    const start = rest || !this.#shown.length ? `Confirm ${counted(rest, "item")} as ` : "None is ";
-    this.confirm.replaceChildren(start, named(this.#class ?? "…"), keyCap("↵"));
+    const start = !this.#shown.length ? "Confirm" : rest ? `Confirm ${counted(rest, "item")} as\u00a0` : "None is\u00a0";
+    this.confirm.replaceChildren(start, this.#shown.length ? named(this.#class) : "", keyCap("enter"));
     this.undoButton.disabled = !this.#undo.last;
   }
 }

@@ -14,6 +14,8 @@ const PAGE = 60;
 const TYPING = 200; // ms of silence before a search is sent
 const SHOW = { all: "all", labelled: "labelled", skipped: "skipped", flagged: "flagged", suspicious: "look again", changed: "changed", mine: "mine" };
 const HELP = [[["/"], "search"], [["?"], "this help"]];
+const NONE = "Nothing has been labelled yet.";
+const NO_FIT = "Nothing fits.";
 
 export function start({ status, outbox, main }) {
   const query = { q: "", show: "all", class: "", who: "", ...Object.fromEntries(new URLSearchParams(location.search)) };
@@ -66,7 +68,8 @@ export function start({ status, outbox, main }) {
     items.forEach(({ item }) => seen.add(item));
     if (from) list.append(...fresh);
     else list.replaceChildren(...fresh);
-    total.textContent = number ? counted(number, "item") : "Nothing here.";
+    const narrowed = Object.values(query).some((value) => value && value !== "all");
+    total.textContent = number ? counted(number, "item") : narrowed ? NO_FIT : NONE;
     more.hidden = !items.length || seen.size >= number;
     setPhase("ready");
   }
@@ -84,7 +87,7 @@ export function start({ status, outbox, main }) {
 
   function row(data) {
     const title = data.media ? element("p", { class: "id", title: isolated(data.id) }, named(data.id)) :
-      element("p", { class: "excerpt", dir: "auto" }, excerpt(data, " · "));
+      element("p", { class: "excerpt", dir: "auto", title: isolated(data.id) }, excerpt(data, " · "));
     const node = element("li", {}, data.media && thumbnail(data),
       element("div", { class: "what" }, title, element("p", { class: "details" }, details(data))),
       element("div", { class: "change" }, classChoice(data), retractButton(data)));
@@ -102,7 +105,8 @@ export function start({ status, outbox, main }) {
       suspicious && element("span", { class: "badge warn" }, "look again: the model says ", named(suspicious.guess),
         ` ${percent(suspicious.probability)}`),
       data.audit && element("span", { class: "badge" }, "random check"),
-      data.changed && element("span", { class: "badge" }, "changed"),
+      data.changed && element("span", { class: "badge warn" }, "the file has changed since"),
+      data.corrected && element("span", { class: "badge good" }, "corrected"),
     ];
   }
 
@@ -114,7 +118,7 @@ export function start({ status, outbox, main }) {
 
   function relabel(data, label) {
     outbox.add({ event: "label", item: data.item, label, replace: true });
-    replace({ ...data, label, skipped: false, flagged: null, suspicious: null, changed: true, who: status.who, when: new Date().toISOString() });
+    replace({ ...data, label, skipped: false, flagged: null, suspicious: null, changed: false, corrected: true, who: status.who, when: new Date().toISOString() });
   }
 
   function replace(data) {

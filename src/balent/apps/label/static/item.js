@@ -7,6 +7,7 @@ import { element, isolated, named } from "./elements.js";
 import { connected } from "./state.js";
 
 const ATTEMPTS = 3;
+const SHORT = 240; // characters; a short text is shown in large letters
 const LEGEND = "one of the words that weigh most for the guess";
 const SHARP = 2; // images enlarged at least this much show their pixels; less would only make edges uneven
 
@@ -32,7 +33,7 @@ export function thumbnail(data) {
 
 /** The beginning of a text or of a row; the id of an item that has neither. */
 export function excerpt({ text, columns, id }, separator) {
-  const cells = Object.entries(columns ?? {}).map(([name, value]) => `${name}: ${value ?? "–"}`);
+  const cells = Object.entries(columns ?? {}).map(([name, value]) => `${name}: ${value === null || value === "" ? "–" : value}`);
   return (text ?? (cells.join(separator) || id)).slice(0, 400);
 }
 
@@ -63,7 +64,7 @@ async function imageOf(data) {
 /** Marks are counted in code points, while JavaScript's strings count UTF-16 units. */
 function textOf(data) {
   const points = Array.from(data.text);
-  const text = element("div", { class: "text", tabindex: "0", dir: "auto" });
+  const text = element("div", { class: points.length < SHORT ? "text short" : "text", tabindex: "0", dir: "auto" });
   let end = 0;
   for (const [from, to] of data.marks ?? []) {
     text.append(points.slice(end, from).join(""), element("mark", { title: LEGEND }, points.slice(from, to).join("")));
@@ -75,7 +76,7 @@ function textOf(data) {
 
 function rowOf(data) {
   const cells = Object.entries(data.columns).map(([name, value]) =>
-    element("div", {}, element("dt", {}, named(name)), element("dd", {}, value === null ? "–" : named(String(value)))));
+    element("div", {}, element("dt", {}, named(name)), element("dd", {}, value === null || value === "" ? element("span", { class: "missing" }, "–") : named(String(value)))));
   return element("dl", { class: "row", tabindex: "0" }, cells);
 }
 

@@ -7,14 +7,16 @@ import { Buffer } from "./buffer.js";
 import { ClassBar } from "./classbar.js";
 import { classForm } from "./classform.js";
 import { button, byId, element, isolated, keyCap, named } from "./elements.js";
+import { excerpt } from "./item.js";
 import { listenToKeys } from "./keys.js";
-import { notice, pause } from "./pause.js";
-import { announce, fillHelp, openHelp, showAccuracy, showCounts, showNow, showResolve, toast } from "./shell.js";
+import { pause } from "./pause.js";
+import { announce, fillHelp, openHelp, showAccuracy, showCounts, showModel, showNow, showResolve, toast } from "./shell.js";
 import { Stage } from "./stage.js";
 import { setPhase, watchState } from "./state.js";
 import { read, write } from "./storage.js";
 import { acknowledged, labelled, shown } from "./timings.js";
 import { Undo } from "./undo.js";
+import { percent } from "./words.js";
 
 const LONGEST = 300; // seconds; nobody looks at one item for longer
 const POLL = 500;
@@ -23,10 +25,19 @@ const KEEP_ALIVE = 20000;
 const AWAY = 60000; // ms without a key: the items of this tab may go to others
 
 const HELP = [
-  [["1", "2", "…"], "label as this class and go on"], [["space"], "accept the guess"], [["s"], "skip"],
-  [["f"], "flag for a second look, and stay"], [["u", "⌫"], "undo, step by step"], [["n"], "new class"],
-  [["z"], "zoom; drag to move, z or Esc to leave"], [["↑", "↓"], "scroll a long text"], [["?"], "this help"],
+  [["1", "2", "…"], "label as this class and go on", "a class"],
+  [["space"], "accept the guess"],
+  [["/"], "find a class by its name", "find"],
+  [["s"], "skip an item that cannot be labelled", "skip"],
+  [["f"], "flag for a second look, and stay", "flag"],
+  [["u", "backspace"], "take back the last answer, step by step", "undo"],
+  [["n"], "add classes", "new class"],
+  [["z"], "zoom; drag to move", "pinch, double tap"],
+  [["↑", "↓"], "scroll a long text"],
+  [["?"], "this help"],
 ];
+const NO_CLASSES = "What kinds of items are there? Name at least two classes. You can add and rename classes at any time.";
+
 export function start(app) {
   const view = new LabelView(app);
   return (status) => view.update(status);
@@ -43,7 +54,7 @@ class LabelView {
   #stage = new Stage();
   #undo = new Undo("label");
   #bar = new ClassBar((name, event) => this.#answer("label", event, name));
-  #form = classForm((classes, name) => this.#added(classes, name));
+  #form = classForm((classes, names) => this.#added(classes, names));
   #buffer;
 
   constructor(app) {
@@ -62,11 +73,11 @@ class LabelView {
   }
 
   #build() {
-    this.notice = element("p", { id: "notice" });
     this.why = element("p", { id: "why" });
     this.id = element("p", { id: "file" });
     const about = element("div", { id: "about" }, this.why, this.id);
-    this.#app.main.replaceChildren(this.notice, this.#stage.node, about, this.#form.node, this.#bar.node, this.#actions());
+    this.none = element("p", { id: "no-classes" }, NO_CLASSES);
+    this.#app.main.replaceChildren(this.#stage.node, about, this.none, this.#form.node, this.#bar.find, this.#bar.node, this.#actions());
     this.#bar.node.classList.toggle("open", read(localStorage, "criteria", false));
     this.#showClasses(this.#app.status.looks, this.#app.status.version);
     fillHelp(HELP);
@@ -76,9 +87,10 @@ class LabelView {
     const act = (id, key, action, ...name) =>
       button({ id, class: "quiet", "aria-keyshortcuts": key, onclick: action }, key && keyCap(key), ...name);
     return element("div", { id: "actions", role: "group", "aria-label": "Actions" },
-      act("accept", "Space", (event) => this.#accept(event), "accept the guess"),
+      act("accept", "Space", (event) => this.#accept(event), "accept ", element("bdi", { id: "accept-what" })),
       act("skip", "s", (event) => this.#answer("skip", event), "skip"),
       act("flag", "f", () => this.#flag(), "flag"),
+      act("find", "/", () => this.#bar.openFind(), "find"),
       act("new", "n", () => this.#form.open(), "new class"),
       act("closer", "z", () => this.#stage.zoom.toggle(), "zoom"),
       act("criteria", null, () => this.#toggleCriteria(), "criteria"),
@@ -123,7 +135,7 @@ class LabelView {
     this.#advance();
     this.#count(kind, 1);
     this.#bar.flash(label);
-    announce(`${label ? `labelled ${label}` : "skipped"}; next: ${this.#current?.data.id ?? "waiting"}`);
+    this.#announce(label ? `labelled ${label}` : "skipped");
     if (this.#buffer.low) this.#buffer.refill();
   }
 
@@ -146,7 +158,14 @@ class LabelView {
     if (step.event !== "flag") this.#again({ ...data, flagged: false });
     else if (this.#current?.data.item === data.item) this.#showFlag(false);
     this.#count(step.event, -1);
-    announce(`undone: ${step.what}; now: ${this.#current?.data.id ?? "waiting"}`);
+    this.#announce(`undone: ${step.what}`);
+  }
+
+  /** For those who hear the page: what was done, and what is shown now. */
+  #announce(done) {
+    const { data } = this.#current ?? {};
+    const guess = data?.guess && !data.audit ? `; guess: ${data.guess}, ${percent(data.probability)}` : "";
+    announce(`${done}; ${data ? `next: ${data.media ? data.id : excerpt(data, "; ")}${guess}` : "waiting for items"}`);
   }
 
   #again(data) {
@@ -188,6 +207,7 @@ class LabelView {
 
   #show(prepared) {
     this.#stage.show(prepared);
+    this.#bar.enable(true);
     shown();
     this.#shownAt = performance.now();
     this.#describe(prepared.data);
@@ -201,11 +221,13 @@ class LabelView {
     this.id.title = isolated(id);
     this.#bar.guess(audit ? null : guess, probability);
     byId("accept").disabled = audit || !guess;
+    byId("accept-what").textContent = audit || !guess ? "the guess" : guess;
   }
 
   #wait() {
     const done = this.#response?.done;
     this.#describe({ id: "", why: "", guess: null });
+    this.#bar.enable(false);
     setPhase(done ? "done" : this.#response ? "waiting" : "starting");
     this.#stage.say(pause(document.body.dataset.state, this.#response));
     clearTimeout(this.#timer);
@@ -216,7 +238,7 @@ class LabelView {
     this.#response = response;
     if (!this.#current) this.#advance();
     if (response.version !== this.version) this.#app.refresh?.();
-    this.notice.textContent = notice(response.model);
+    showModel(response.model);
     showAccuracy(response.sentence);
     showNow(response.now);
     this.#syncCount(response.labelled + this.#app.outbox.labels);
@@ -248,15 +270,18 @@ class LabelView {
   #showClasses(looks, version) {
     this.version = version;
     this.#bar.show(looks);
+    this.none.hidden = looks.length > 0;
+    if (!looks.length) this.#form.open();
+    byId("find").hidden = !this.#bar.needsFind;
     byId("closer").hidden = this.#app.status.kind !== "images";
     byId("criteria").hidden = !looks.some((look) => look.note);
     if (this.#current) this.#describe(this.#current.data);
   }
 
-  #added({ looks, version }, name) {
+  #added({ looks, version }, names) {
     this.#showClasses(looks, version);
-    const { key } = looks.find((look) => look.name === name);
-    toast(`Added ${isolated(name)}${key ? `: key ${key}` : ""}.`);
+    const keys = looks.filter((look) => names.includes(look.name) && look.key).map(({ name, key }) => `${key} is ${isolated(name)}`);
+    toast(`Added. ${keys.join(", ")}`);
   }
 
   #toggleCriteria() {

@@ -4,7 +4,8 @@
 // the tab or which other tab has it. The keys sort by time.
 //
 // Every event has its own id and the server applies an id once, so sending again is harmless. This is why a tab may
-// adopt the answers of another tab that seems to be gone (no sign of life for 30 seconds) without asking.
+// adopt the answers of another tab that seems to be gone (no sign of life for 30 seconds) without asking. An answer
+// names its person: those of somebody else who used this browser wait for that person's link.
 //
 // Events: "change" (the number of answers changed), "acknowledged" {entry}, "refused" {entry, error}.
 
@@ -27,9 +28,11 @@ export class Outbox extends EventTarget {
   #acknowledged = new Map(); // item -> time of the last acknowledged answer
   #refused = new Set();
   #sending = false;
+  #who;
 
-  constructor() {
+  constructor(who) {
     super();
+    this.#who = who;
     keysStarting(localStorage, OWN).sort().forEach((key) => this.#take(key));
     setInterval(() => this.#beat(), HEARTBEAT);
     this.#beat();
@@ -45,7 +48,7 @@ export class Outbox extends EventTarget {
   }
 
   add(event) {
-    const entry = { id: randomName(), tab: TAB, ...event };
+    const entry = { id: randomName(), tab: TAB, who: this.#who, ...event };
     this.#keep(entry);
     this.#changed();
     this.#send();
@@ -105,7 +108,8 @@ export class Outbox extends EventTarget {
 
   #take(key) {
     const entry = read(localStorage, key, null);
-    if (entry) this.#keep(entry);
+    if ((entry?.who ?? this.#who) !== this.#who) return;
+    if (entry) this.#keep({ ...entry, who: this.#who });
     remove(localStorage, key);
   }
 

@@ -5,12 +5,19 @@ import { ClassBar } from "./classbar.js";
 import { button, element, keyCap, named } from "./elements.js";
 import { prepare } from "./item.js";
 import { listenToKeys } from "./keys.js";
+import { finished } from "./pause.js";
 import { announce, fillHelp, openHelp } from "./shell.js";
 import { Stage } from "./stage.js";
 import { setPhase } from "./state.js";
 import { ago, counted, person } from "./words.js";
 
-const HELP = [[["1", "2", "…"], "decide for this class and go on"], [["s"], "leave it for later"], [["z"], "zoom"], [["?"], "this help"]];
+const HELP = [
+  [["1", "2", "…"], "decide for this class and go on", "a class"],
+  [["/"], "find a class by its name"],
+  [["s"], "leave it for later", "later"],
+  [["z"], "zoom; drag to move", "pinch, double tap"],
+  [["?"], "this help"],
+];
 
 export function start({ status, outbox, main }) {
   const stage = new Stage();
@@ -18,7 +25,7 @@ export function start({ status, outbox, main }) {
   const bar = new ClassBar((name) => decide(name));
   let queue = [];
 
-  main.replaceChildren(stage.node, answers, bar.node, element("div", { id: "actions" },
+  main.replaceChildren(stage.node, answers, bar.find, bar.node, element("div", { id: "actions" },
     button({ id: "skip", class: "quiet", onclick: later }, keyCap("s"), "later"),
     button({ class: "quiet", onclick: openHelp }, keyCap("?"), "help")));
   bar.show(status.looks);
@@ -36,7 +43,8 @@ export function start({ status, outbox, main }) {
   function show() {
     const [first] = queue;
     setPhase(first ? (first.node ? "ready" : "waiting") : "done");
-    if (!first) stage.say(element("div", { class: "sentence" }, "There are no disagreements."));
+    bar.enable(Boolean(first));
+    if (!first) stage.say(finished("there are no disagreements"));
     else if (first.node) stage.show(first);
     answers.replaceChildren(...(first ? describe(first.data) : []));
   }

@@ -8,6 +8,9 @@ let scope = "balent:";
 
 export const TAB = sessionStorage.getItem("balent:tab") ?? randomName();
 
+/** When this page was opened: the server tells the pages of a tab apart by it. */
+export const PAGE = Math.round(performance.timeOrigin);
+
 sessionStorage.removeItem("balent:tab");
 addEventListener("pagehide", () => sessionStorage.setItem("balent:tab", TAB));
 addEventListener("pageshow", ({ persisted }) => persisted && location.reload()); // what an old page remembers is out of date

@@ -8,9 +8,12 @@ export const count = (n) => NUMBER.format(n);
 
 export const counted = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;
 
-export const percent = (share) => `${Math.round(100 * share)} %`;
+/** A share that is not quite all is not called all. */
+export const percent = (share) => (share > 0.995 && share < 1 ? "> 99 %" : `${Math.round(100 * share)} %`);
 
 export const range = ({ low, high }) => `${Math.round(100 * low)}–${Math.round(100 * high)} %`;
+
+export const capital = (sentence) => sentence.charAt(0).toUpperCase() + sentence.slice(1);
 
 export const person = (who) => who || "somebody";
 
