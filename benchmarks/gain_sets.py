@@ -1,6 +1,6 @@
 """Sets for bench_gain.py: known ones by name, and what may go wrong with them as words before the name.
 
-    cifar10-features            FOLDER/cifar10-features.npz, or a name that `balent run --data` knows; as rows of numbers
+    cifar10-features            FOLDER/cifar10-features.npz, or a name `balent run --data` knows; rows of numbers
     3xcifar10-features          every point three times
     tail-cifar10-features       class c keeps a share of 50^(−c / (C − 1)): the last one a fiftieth
     rare-cifar10-features       the same, down to a hundredth

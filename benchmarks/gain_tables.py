@@ -6,8 +6,9 @@
     python benchmarks/gain_tables.py runs/gain.jsonl --matrix        ahead, level, behind: each strategy against each
     python benchmarks/gain_tables.py runs/heads.jsonl --heads        heads on random labels
 
-Gains are points of accuracy on the test set, as mean ± half a 95 % t interval over seeds, paired by seed. The area is the
-mean over the counts. A bold gain is negative beyond chance: p < 0.05 after Holm's correction over the counts of its row.
+Gains are points of accuracy on the test set: mean ± half a 95 % t interval over seeds, paired by seed. The area is the
+mean over the counts. A bold gain is negative beyond chance: p ≤ 0.05 after Holm's correction over the counts of its
+row.
 """
 
 import argparse
@@ -127,19 +128,22 @@ def saved(found: Curves, of: str) -> None:
     """Labels per class at which a strategy reaches random's mean accuracy at some count, between counts by a line."""
     rows = []
     for case in distinct(found, 0, 1):
-        theirs = [curve for key, curve in found.items() if key[:3] == (*case, "random")]
-        mine = [curve for key, curve in found.items() if key[:3] == (*case, of)]
+        mine, theirs = ([c for key, c in found.items() if key[:3] == (*case, name)] for name in (of, "random"))
         if mine and theirs:
-            rows.append([", ".join(case), *(needed(mine, np.mean([c[n] for c in theirs]), n) for n in SAVED_AT
-                                            if n in theirs[0])])  # fmt: skip
-    table(["set, head", *(f"random's at {n}" for n in SAVED_AT)], ([*r, ""][: len(SAVED_AT) + 1] for r in rows))
+            levels = [(n, float(np.mean([c[n] for c in theirs]))) for n in SAVED_AT if n in theirs[0]]
+            cells = [needed(mine, level, n) for n, level in levels]
+            rows.append([", ".join(case), *cells, *[""] * (len(SAVED_AT) - len(cells))])
+    table(["set, head", *(f"instead of {n}" for n in SAVED_AT)], rows)
 
 
 def needed(mine: list[dict[int, float]], level: float, n: int) -> str:
-    """Of the seeds: mean ± half an interval. A seed that never gets there counts as the last count."""
+    """Mean over seeds ± half an interval, and the share of labels saved; > where a seed never gets there."""
     at = np.array([crossing(sorted(curve.items()), level) for curve in mine])
     low, high = interval(at) if len(at) > 1 else (at[0], at[0])
-    return f"{at.mean():.1f} ± {(high - low) / 2:.1f} ({1 - at.mean() / n:.0%} less)".replace("-", "−")
+    never = "> " if any(max(curve.values()) < level for curve in mine) else ""
+    return f"{never}{at.mean():.1f} ± {(high - low) / 2:.1f} ({at.mean() / n - 1:+.0%})".replace("-", "−").replace(
+        "%", " %"
+    )
 
 
 def crossing(curve: list[tuple[int, float]], level: float) -> float:
@@ -178,9 +182,10 @@ def main() -> None:
     found = [line for path in args.files for line in lines(path)]
     shown: list[Callable] = [saved] if args.saved else [matrix] if args.matrix else [on_random, on_others]
     if args.heads:
-        return heads(found)
-    for show in shown:
-        show(curves(found), args.of)
+        heads(found)
+    else:
+        for show in shown:
+            show(curves(found), args.of)
 
 
 if __name__ == "__main__":
