@@ -7,9 +7,9 @@ file has is not run again.
 
     python benchmarks/bench_gain.py --data FOLDER --sets digits,mnist,cifar10-features --out runs/gain.jsonl
     python benchmarks/bench_gain.py --k 1                      one point per question, up to 10 per class
+    python benchmarks/bench_gain.py --sets cifar100-features --per-class 10,20,30 --out runs/large.jsonl   1,000 at once
     python benchmarks/bench_gain.py --start auto               all strategies begin with the first batch of auto
-    python benchmarks/gain_tables.py runs/gain.jsonl         what the file shows
-    python benchmarks/gain_tables.py runs/heads.jsonl --heads   accuracy, NLL, calibration and seconds of heads
+    python docs/gain_tables.py on_random runs/gain.jsonl     what the file shows; other tables: see there
 
 Sets: gain_sets.py. Heads: gain_heads.py. Long: give each process its own --sets, or --first and --seeds, and one
 thread (OMP_NUM_THREADS=1).
@@ -20,7 +20,7 @@ import json
 import math
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
 
@@ -40,9 +40,9 @@ HEADS = "logistic,mc_dropout"
 KEYS = ("set", "head", "strategy", "seed", "k", "start")
 
 
-def counts(d: Data, k: int) -> list[int]:
-    most = STOP if d.classes > MANY or 0 < k < d.classes else math.inf
-    return [n * d.classes for n in PER_CLASS if n <= most and n * d.classes <= len(d.y_train) // 2]
+def counts(d: Data, k: int, per_class: Sequence[int] = ()) -> list[int]:
+    most = STOP if not per_class and (d.classes > MANY or 0 < k < d.classes) else math.inf
+    return [n * d.classes for n in per_class or PER_CLASS if n <= most and n * d.classes <= len(d.y_train) // 2]
 
 
 def learner(d: Data, predictor: str, strategy: str, seed: int, start: str) -> balent.Learner:
@@ -54,10 +54,12 @@ def learner(d: Data, predictor: str, strategy: str, seed: int, start: str) -> ba
     return balent.Learner(made, d.x_train, strategy, **quiet)
 
 
-def curve(d: Data, predictor: str, strategy: str, seed: int, k: int, start: str) -> Iterator[dict[str, float]]:
+def curve(
+    d: Data, predictor: str, strategy: str, seed: int, k: int, start: str, per_class: Sequence[int]
+) -> Iterator[dict[str, float]]:
     """One line for each count of labels; seconds are those of the processor, so that other work does not count."""
     driven = learner(d, predictor, strategy, seed, start)
-    for count in counts(d, k):
+    for count in counts(d, k, per_class):
         begun = time.process_time()
         while len(driven.told) < count:
             wanted = count - len(driven.told)
@@ -84,11 +86,13 @@ def main() -> None:
     asked.add_argument("--seeds", type=int, default=10)
     asked.add_argument("--first", type=int, default=0, help="the first seed")
     asked.add_argument("--k", type=int, default=0, help="points per question; 0: up to the next count at once")
+    asked.add_argument("--per-class", default="", help="counts of labels per class; they go to a file of their own")
     asked.add_argument("--start", default="", choices=["", "auto"])
     asked.add_argument("--out", type=Path, default=Path("runs/gain.jsonl"))
     args = asked.parse_args()
     done = {tuple(line[key] for key in KEYS) for line in lines(args.out) if line["last"]}
     args.out.parent.mkdir(parents=True, exist_ok=True)
+    per_class = [int(n) for n in args.per_class.split(",") if n]
     kinds = args.heads.split(","), re.findall(r"[^,(]+(?:\([^)]*\))?", args.strategies)
     for seed, name in product(range(args.first, args.first + args.seeds), args.sets.split(",")):
         wanted = [(name, *kind, seed, args.k, args.start) for kind in product(*kinds)]
@@ -96,7 +100,7 @@ def main() -> None:
         d = data(name, args.data) if missing else None
         for run in missing:
             torch.manual_seed(seed)
-            rows = list(curve(d, *run[1:]))
+            rows = list(curve(d, *run[1:], per_class))
             rows = [{**dict(zip(KEYS, run, strict=True)), **row} for row in rows]
             with args.out.open("a") as file:
                 file.write("".join(json.dumps(row | {"last": row is rows[-1]}) + "\n" for row in rows))

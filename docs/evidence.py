@@ -1,4 +1,4 @@
-"""Rebuilds the tables and figures of evidence.md from the records in results/, so that they cannot go stale.
+"""Rebuilds the tables and figures of evidence.md and evidence/ from the records in results/.
 
 python docs/evidence.py                    tables between `<!-- results NAME -->` and `<!-- /results -->`, figures
 python docs/evidence.py pack NAME RUNS…    puts finished runs into results/, without their pictures
@@ -13,6 +13,8 @@ from pathlib import Path
 
 import numpy as np
 from evidence_figure import write_gains, write_settings
+from gain_figure import figure
+from gain_tables import shown as gain
 
 from balent.report import load, summary, tables
 from balent.report.against_paper import Beside
@@ -24,12 +26,10 @@ from balent.report.published import acquisition_seconds
 from balent.report.sentence import points as signed
 from balent.report.significance import interval
 
-PAGE = Path(__file__).with_name("evidence.md")
 FIGURES = Path(__file__).with_name("evidence")
 RESULTS = Path(__file__).parent.parent / "results"
 AGAINST = ["gain on random (corrected 95 % CI)", "labels to random's end"]
 SPENT = ["spent on duplicates"]
-BLOCK = re.compile(r"(<!-- (orders|results|settings|pairs|seconds) (.+?) -->\n).*?(<!-- /\2 -->)", re.S)
 
 
 def pack(name: str, runs: Sequence[str]) -> None:
@@ -55,7 +55,7 @@ def shown(words: str) -> str:
     name, *counts = said.replace(" at ", " ").split()
     [f] = findings(name, [int(n) for n in counts])
     write_gains(f, FIGURES / f"{name}.png")
-    return "\n".join([*_parts(f, points), f"![Gain of each strategy on random](evidence/{name}.png)", ""])
+    return "\n".join([*_parts(f, points), f"![Gain of each strategy on random]({name}.png)", ""])
 
 
 def settings(words: str) -> str:
@@ -76,7 +76,7 @@ def settings(words: str) -> str:
     ]
     headings = ["settings", "strategy", *SPENT[: bool(points)]]
     headings += ["area: mean accuracy in %", f"{AGAINST[0]}, in points"]
-    figure = f"![Gain on random under each setting](evidence/{name}.png)"
+    figure = f"![Gain on random under each setting]({name}.png)"
     return f"{tables.markdown(headings, rows)}\n{figure}\n"
 
 
@@ -197,13 +197,24 @@ def main() -> None:
 
 
 def build() -> None:
-    """Rebuilds the tables of the page."""
-    FIGURES.mkdir(exist_ok=True)
-    text = PAGE.read_text(encoding="utf-8")
-    PAGE.write_text(BLOCK.sub(lambda block: block[1] + KINDS[block[2]](block[3]) + block[4], text), encoding="utf-8")
+    """Rebuilds the blocks of all pages."""
+    for page in (FIGURES.with_suffix(".md"), *sorted(FIGURES.glob("*.md"))):
+        built = BLOCK.sub(
+            lambda block: block[1] + KINDS[block[2]](block[3]) + block[4], page.read_text(encoding="utf-8")
+        )
+        page.write_text(built, encoding="utf-8")
 
 
-KINDS = {"orders": orders, "results": shown, "settings": settings, "pairs": pairs, "seconds": seconds}
+KINDS = {
+    "orders": orders,
+    "results": shown,
+    "settings": settings,
+    "pairs": pairs,
+    "seconds": seconds,
+    "gain": lambda words: gain(words.split()),
+    "gains": lambda words: figure(words.split(), FIGURES),
+}
+BLOCK = re.compile(rf"(<!-- ({'|'.join(KINDS)}) (.+?) -->\n).*?(<!-- /\2 -->)", re.S)
 
 if __name__ == "__main__":
     main()

@@ -285,6 +285,35 @@ def test_what_cannot_be_read_leaves_no_project(run):
     assert not os.path.exists("table.balent")
 
 
+def test_data_without_items_leave_no_project_and_it_is_said_what_is_expected(run):
+    """The folder of a project was left behind, and the next try complained about its classes."""
+    os.makedirs("notes/sub")
+    with open("notes/sub/readme.txt", "w") as file:
+        file.write("hello")
+    with open("empty.csv", "w") as file:
+        file.write("id,body\n")
+    assert "notes has no images; name a folder with files that end in .jpg" in run("label", "notes", code=2).stderr
+    assert "empty.csv has no rows; each item is a row" in run("label", "empty.csv", code=2).stderr
+    assert not os.path.exists("notes.balent")
+    assert not os.path.exists("empty.balent")
+
+
+def test_classes_may_be_given_later_to_a_project_that_has_none(run):
+    run("ask", "rows.npy", "--ids", "ids.txt", "-k", 1)
+    run("ask", "rows.npy", "--classes", "cat,dog", "--pending")
+    assert [*Project("rows.balent").state.classes.names()] == ["cat", "dog"]
+
+
+def test_who_forgets_the_column_with_the_texts_is_told(run):
+    rows = [f"{i},the courier lost my parcel {i} again" for i in range(30)]
+    with open("tickets.csv", "w") as file:
+        file.write("\n".join(["number,body", *rows]))
+    said = run("ask", "tickets.csv", "--classes", "a,b", "-k", 1, "--no-wait").stderr
+    assert "if the column 'body' has texts to label, remove tickets.balent and give --text body" in said
+    shutil.rmtree("tickets.balent")
+    assert "whole rows" not in run("ask", "tickets.csv", "--text", "body", "--classes", "a,b", "--no-wait").stderr
+
+
 def test_features_that_were_computed_elsewhere_belong_to_ids(run, tmp_path):
     """Rows are in another order than the files, and one picture has none."""
     truth = {f"{i:02d}.png": ("cat", "dog")[i % 2] for i in range(30)}

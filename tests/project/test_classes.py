@@ -2,7 +2,7 @@
 
 import pytest
 
-from balent.project.classes import Classes, checked, listed
+from balent.project.classes import Classes, checked, checked_key, keys, listed
 
 
 @pytest.fixture
@@ -43,3 +43,14 @@ def test_names_differ(classes):
         classes.rename("cat", "dog")
     with pytest.raises(ValueError, match="'a' is given twice"):
         listed(["a", "b", "a"])
+
+
+def test_a_class_whose_name_is_a_key_gets_that_key_and_letters_that_do_something_else_get_another_one():
+    """The class "s" took the key 1 of the class "1"."""
+    assert keys(["cat", "s", "u", "1", "X"]) == {"cat": "2", "s": "3", "u": "4", "1": "1", "X": "x"}
+
+
+@pytest.mark.parametrize("key", ["/", "?", "s", "U", " ", "ab", "\n"])
+def test_keys_that_do_something_else_cannot_label(key):
+    with pytest.raises(ValueError, match="a key is one character"):
+        checked_key(key)

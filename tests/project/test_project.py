@@ -264,6 +264,21 @@ def test_status_counts_and_shows_accuracy_from_twenty_checks_on(data):
     json.dumps(status)
 
 
+def test_answered_checks_are_counted_before_there_is_a_model(tmp_path):
+    """It said "0 of 20 random checks answered", whatever had been answered, and kept that when there were features."""
+    rows, truth = clusters(180)
+    np.save(tmp_path / "rows.npy", rows)
+    project = Project.create(tmp_path / "p.balent", tmp_path / "rows.npy", classes=CLASSES, audit=1)
+    project.tell({item.id: "cat" for item in project.ask(4, wait=False)})
+    assert project.status()["audit"]["sentence"] == "too few yet: 4 of 20 random checks answered"
+    project.tell({item.id: "cat" for item in project.ask(16, wait=False)})
+    assert project.status()["audit"]["sentence"] == "no figure yet: no model is trained"
+    project.tell({project.items[n].id: CLASSES[truth[n]] for n in project.state.last})
+    assert project.status()["accuracy"] is None, "there are no features yet"
+    project.compute_features()
+    assert project.status()["accuracy"]["of"] == 20
+
+
 def test_imported_labels_never_count_as_random_checks(data):
     project = made(data)
     project.tell(data[1], imported=True)
@@ -337,8 +352,9 @@ def test_disagreements_stay_out_until_they_are_resolved(data):
     assert status["disagreements"] == [item.id]
     assert status["labelled"] == 0
     assert status["agreement"][0]["people"] == ["ann", "bob"]
-    project.tell({item.id: "dog"}, who="cy", resolve=True)
+    project.tell({item.id: "dog"}, who="ann", resolve=True)
     assert project.status()["classes"]["dog"] == 1
+    assert project.status()["agreement"] == status["agreement"], "a decision is no second opinion"
 
 
 def test_items_that_people_disagree_on_are_not_asked_again(data):

@@ -103,6 +103,32 @@ def test_random_checks_that_people_answer_differently_wait_for_a_decision(state)
     assert not state.disagreements()
 
 
+@pytest.mark.parametrize("who", ["cy", "ann"], ids=["somebody else", "one of them"])
+def test_a_decision_is_no_answer_and_can_be_taken_back(state, who):
+    """Agreement rose to 1 when the person who disagreed decided."""
+    ask(state, "a", audit=True)
+    add(state, "label", "a", who="ann", labels=["cat"])
+    add(state, "label", "a", who="bob", labels=["dog"])
+    add(state, "label", "a", who=who, labels=["dog"], resolve=True)
+    assert {name: given.label for name, given in state.answers[0].items()} == {"ann": 0, "bob": 1}
+    add(state, "retract", "a", who=who)
+    assert state.disagreements() == {0: {"ann": 0, "bob": 1}}
+    assert not state.pending
+
+
+def test_a_decision_stays_when_one_of_those_who_disagreed_takes_back_or_skips(state):
+    ask(state, "a", audit=True)
+    add(state, "label", "a", who="ann", labels=["cat"])
+    add(state, "label", "a", who="bob", labels=["cat"])
+    add(state, "label", "a", who="cy", labels=["dog"], resolve=True)
+    add(state, "retract", "a", who="ann")
+    add(state, "skip", "a", who="bob")
+    assert state.labels() == {0: 1}
+    add(state, "retract", "a", who="cy")
+    assert state.labels() == {}
+    assert [*state.pending] == [0]
+
+
 def test_undoing_the_answer_of_one_person_leaves_that_of_another(state):
     ask(state, "a", audit=True)
     add(state, "label", "a", who="ann", labels=["cat"])

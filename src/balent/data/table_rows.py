@@ -65,7 +65,7 @@ def rows(path: str | Path) -> TableRows:
         raise ValueError(f"{path} is empty; its first line must name the columns, and each further line is a row")
     found = reader(path)
     if not len(found):
-        raise ValueError(f"{path} has no rows")
+        raise ValueError(f"{path} has no rows; each item is a row")
     return found
 
 

@@ -21,11 +21,11 @@ def starting(project: "Project", found: dict[str, Any]) -> str | None:
     """What lacks before there is a model."""
     given = project.state.labels()
     if len(project.state.classes) < 2:
-        return "add at least two classes"
+        return "a model needs at least two classes: add " + ("another one" if len(project.state.classes) else "them")
     if len(set(given.values())) < 2:
         return "label items of at least two classes: then there is a model"
-    if project.settings.audit and found["of"] < audit.FEWEST:
-        return f"accuracy is shown from {audit.FEWEST} random checks on; {found['of']} are answered"
+    if project.settings.audit and found["answered"] < audit.FEWEST:
+        return f"accuracy is shown from {audit.FEWEST} random checks on; {found['answered']} are answered"
     return None
 
 

@@ -5,7 +5,7 @@ from difflib import get_close_matches
 
 LONGEST = 200  # characters of a name
 KEYS = "1234567890qwertyiopadghjklxcvbm"  # that label on the page
-TAKEN = "usfnz?"  # these do something else there: undo, skip, flag, new class, zoom, help
+TAKEN = "usfnz?/"  # these do something else there: undo, skip, flag, new class, zoom, help, find
 
 
 class Classes:
@@ -92,12 +92,12 @@ def listed(names: Iterable[object]) -> list[str]:
 def keys(names: Iterable[str]) -> dict[str, str]:
     """A key for each class: its own name if that is a key, else the next free one; none when all are taken.
 
-    >>> keys(["cat", "x", "1", "dog"])
-    {'cat': '2', 'x': 'x', '1': '1', 'dog': '3'}
+    >>> keys(["cat", "s", "x", "1"])
+    {'cat': '2', 's': '3', 'x': 'x', '1': '1'}
     """
     given = list(names)
     found: dict[str, str] = {}
-    for name in sorted(given, key=lambda name: len(name) > 1):
+    for name in sorted(given, key=lambda name: not _is_key(name)):
         found[name] = key_for(name, found.values())
     return {name: found[name] for name in given}
 
@@ -105,8 +105,12 @@ def keys(names: Iterable[str]) -> dict[str, str]:
 def key_for(name: str, used: Iterable[str]) -> str:
     """The key of one more class."""
     taken = set(used)
-    own = [name.lower()] if len(name) == 1 and name.lower() in KEYS else []
+    own = [name.lower()] if _is_key(name) else []
     return next((key for key in [*own, *KEYS] if key not in taken), "")
+
+
+def _is_key(name: str) -> bool:
+    return len(name) == 1 and name.lower() in KEYS
 
 
 def checked_key(key: str) -> None:

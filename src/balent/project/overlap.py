@@ -14,7 +14,7 @@ def wants(project: "Project", number: int, who: str | None, looking: Iterable[st
     """
     state = project.state
     people = {*state.answers.get(number, ()), *state.passed.get(number, ()), *looking}
-    more = len(people) < project.settings.overlap and number not in state.skipped
+    more = len(people) < project.settings.overlap and number not in state.skipped and number not in state.decided
     return more and who is not None and who not in people and state.is_audit(number)
 
 

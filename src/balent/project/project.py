@@ -102,12 +102,14 @@ class Project:
             found = replace(found, model=os.path.relpath(Path(found.model).absolute(), folder.absolute()))
         if found.features.endswith(ARRAY):
             found = replace(found, features=os.path.relpath(Path(found.features).absolute(), place.absolute().parent))
-        kind_of(found, folder)  # refuses what cannot be read, before anything is written
+        data_kind = kind_of(found, folder)  # refuses what cannot be read, before anything is written
+        items = _listed(data_kind, place, found)
         array_of(found, folder)
         folder.mkdir(parents=True, exist_ok=True)
         settings.save(folder, found)
         project = cls(folder, say=say)
-        project.refresh(progress=progress)
+        project.kind = data_kind
+        project._take(items, progress)
         return project
 
     # ── items ───────────────────────────────────────────────────────────────────────────────────────
@@ -133,9 +135,10 @@ class Project:
         self.__dict__.pop("kind", None)
         if self.settings.features.endswith(ARRAY):
             self.__dict__.pop("features", None)  # another array may be there by now
-        found = [*self.kind.found()]
-        if not found:
-            raise ValueError(f"{self.settings.place(self.path)} has no items; {_expected(self.settings)}")
+        return self._take(_listed(self.kind, self.settings.place(self.path), self.settings), progress)
+
+    def _take(self, found: list[Found], progress: Progress | None) -> Changes:
+        """Writes what is new in a listing of the data."""
         result = Changes()
 
         def lines(news: list[Event]) -> list[Event]:
@@ -503,8 +506,14 @@ def _nothing() -> None:
     """The row of an item that an array has no row of."""
 
 
-def _expected(found: Settings) -> str:
-    return "images end in .jpg, .png, …" if found.kind == "images" else "rows were expected"
+def _listed(kind: Kind, place: Path, found: Settings) -> list[Found]:
+    """The items of data, at least one."""
+    items = [*kind.found()]
+    if not items and found.kind == "images":
+        raise ValueError(f"{place} has no images; name a folder with files that end in .jpg, .png, .tif, .webp, …")
+    if not items:
+        raise ValueError(f"{place} has no rows; each item is a row")
+    return items
 
 
 def _counted(found: list[Found], progress: Progress | None) -> Iterable[Found]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from balent.project.project import Project
 
 NAME = "accuracy.json"
+FORMAT = 2  # of this file
 LAST = 100  # labels whose gain is told
 CONFIDENT = 0.9  # in another class: the label is suspicious
 ENOUGH = 20  # labels from which on suspicious ones are looked for
@@ -63,7 +64,7 @@ def _audit(project: "Project", found: dict[str, Any]) -> dict[str, Any]:
     return {
         "every": project.settings.audit,
         "asked": len(asked),
-        "answered": found["of"],
+        "answered": found["answered"],
         "skipped": sum(n in state.skipped for n in asked),
         "sentence": sentence(project, found),
     }
@@ -73,8 +74,10 @@ def sentence(project: "Project", found: dict[str, Any]) -> str:
     """The accuracy in words."""
     if not project.settings.audit:
         return "no accuracy is shown: random checks are off (audit = 0)"
-    if found["of"] < audit.FEWEST:
-        return f"too few yet: {found['of']} of {audit.FEWEST} random checks answered"
+    if found["answered"] < audit.FEWEST:
+        return f"too few yet: {found['answered']} of {audit.FEWEST} random checks answered"
+    if not found["of"]:
+        return "no figure yet: no model is trained"
     more = audit.more_for(found["right"], found["of"])
     width = f"; {more} more random checks for ±3 %" if more else ""
     return f"{Interval(found['right'], found['of'])}{width}"
@@ -97,13 +100,21 @@ def agreement(project: "Project") -> list[dict[str, Any]]:
 
 
 def measured(project: "Project") -> dict[str, Any]:
-    """Right answers and checks, recall by class, gain of the last labels, suspicious labels; kept between calls."""
+    """Right answers and checks, recall by class, gain of the last labels, suspicious labels.
+
+    `answered` counts the checks that people have answered, and `of` those that a model could be judged by. What took
+    fits is kept between calls; before there is a model, nothing is.
+    """
     path, digest = project.path / NAME, _digest(project)
     if path.exists():
         kept = json.loads(path.read_bytes())
         if kept["digest"] == digest:
             return dict(kept)
-    found = {"digest": digest, **_measured(project)}
+    figures = _measured(project)
+    if figures is None:
+        nothing = {"right": 0, "of": 0, "recall": {}, "gain": None, "suspicious": [], "answers": []}
+        return nothing | {"answered": _answered(project)}
+    found = {"digest": digest, **figures}
     write(path, json.dumps(found, ensure_ascii=False).encode("utf-8", "backslashreplace"))
     if found["of"] >= audit.FEWEST:
         rounds.note_accuracy(project, found["right"], found["of"])
@@ -114,28 +125,35 @@ def _digest(project: "Project") -> str:
     """Of all that accuracy depends on."""
     state = project.state
     said = [(n, state.classes.name(a.label), a.when) for n, a in sorted(state.last.items())]
-    about = [said, sorted(state.disagreements()), [*state.classes.names()], len(project.items.present())]
+    about = [FORMAT, said, sorted(state.disagreements()), [*state.classes.names()], len(project.items.present())]
     return hashlib.sha256(json.dumps([*about, str(project.settings)]).encode("utf-8", "backslashreplace")).hexdigest()
 
 
-def _measured(project: "Project") -> dict[str, Any]:
-    nothing = {"right": 0, "of": 0, "recall": {}, "gain": None, "suspicious": [], "answers": []}
+def _measured(project: "Project") -> dict[str, Any] | None:
+    """None before there is a model."""
     if not project.state.last or not project.features.known():
-        return nothing
+        return None
     view = View(project)
     if view.model is None or not view.model.trained:
-        return nothing
+        return None
     checks = view.checks() if project.settings.audit else []
     right = judged(view, checks)
     truth = [view.classes[view.model.pool.labels[view.row[n]]] for n in checks]
     return {
         "right": int(sum(right)),
         "of": len(right),
+        "answered": len(right),
         "recall": _recall(truth, right),
         "gain": _gain(view, checks, right),
         "suspicious": suspicious(project, view),
         "answers": [int(r) for r in right],  # in the order in which they were given
     }
+
+
+def _answered(project: "Project") -> int:
+    """Random checks that people have answered."""
+    state = project.state
+    return sum(state.is_audit(number) and not state.last[number].imported for number in state.labels())
 
 
 def judged(view: View, checks: list[int], without: list[int] | None = None) -> list[bool]:

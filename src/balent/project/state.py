@@ -49,7 +49,11 @@ class Answer:
 
 @dataclass
 class State:
-    """What the events add up to."""
+    """What the events add up to.
+
+    Answers are what people said of an item without looking at what others said: agreement is counted from them. A
+    decision is kept apart, and taking it back brings the answers back.
+    """
 
     items: Items
     classes: Classes = field(default_factory=Classes)
@@ -60,7 +64,7 @@ class State:
     skipped: dict[int, str] = field(default_factory=dict)  # item: note
     passed: dict[int, set[str]] = field(default_factory=dict)  # item: who skipped it, where others have labelled it
     flagged: dict[int, str] = field(default_factory=dict)
-    resolved: set[int] = field(default_factory=set)  # disagreements that somebody has decided
+    decided: dict[int, Answer] = field(default_factory=dict)  # by somebody who knew what others said: no answer
     history: dict[int, list[Event]] = field(default_factory=dict)
     keys: set[str] = field(default_factory=set)
     unknown: list[str] = field(default_factory=list)  # ids of events whose items are lost
@@ -111,7 +115,7 @@ class State:
         found = {}
         for number, given in self.answers.items():
             labels = {who: self.classes.of(answer.label) for who, answer in given.items()}
-            if len(set(labels.values())) > 1 and self.is_audit(number) and number not in self.resolved:
+            if len(set(labels.values())) > 1 and self.is_audit(number) and number not in self.decided:
                 found[number] = labels
         return found
 
@@ -147,11 +151,13 @@ class State:
                 event["prints"][i],
                 event.get("imported", False),
             )
-            before = self.answers.setdefault(number, {})
-            before.pop(given.who, None)
-            before[given.who] = given
+            if event.get("resolve"):
+                self.decided[number] = given
+            else:
+                before = self.answers.setdefault(number, {})
+                before.pop(given.who, None)
+                before[given.who] = given
             self.last[number] = given
-            self.resolved |= {number} if event.get("resolve") else set()
             self.pending.pop(number, None)
             self.skipped.pop(number, None)
 
@@ -161,9 +167,7 @@ class State:
         for number in self.numbers(event):
             if number is None:
                 continue
-            others = {by: given for by, given in self.answers.get(number, {}).items() if by != who}
-            if who is not None and others:
-                self.answers[number], self.last[number] = others, [*others.values()][-1]
+            if who is not None and self._without(number, who):
                 self.passed.setdefault(number, set()).add(who)
             else:
                 self._forget(number)
@@ -179,18 +183,28 @@ class State:
         """Labels, skips and flags are taken back: of one person, if the event names one. Then it is pending again."""
         for number in self.numbers(event):
             if number is not None:
-                others = {who: given for who, given in self.answers.get(number, {}).items() if who != event.get("who")}
-                self._forget(number)
-                self.passed.get(number, set()).discard(event.get("who") or "")
+                who = event.get("who")
+                self.passed.get(number, set()).discard(who or "")
                 self.flagged.pop(number, None)
-                if event.get("who") is not None and others:
-                    self.answers[number], self.last[number] = others, [*others.values()][-1]
+                if who is not None and self._without(number, who):
                     continue
+                self._forget(number)
                 self.skipped.pop(number, None)
                 if number in self.asked:
                     self.pending[number] = self.asked[number]
 
+    def _without(self, number: int, who: str) -> bool:
+        """Leaves out what one person said last, a decision or an answer; whether anything is left."""
+        given, decision = self.answers.get(number, {}), self.decided.get(number)
+        if decision is not None and decision.who == who:
+            del self.decided[number]
+        else:
+            given.pop(who, None)
+        left = [*given.values(), *filter(None, [self.decided.get(number)])]
+        if left:
+            self.last[number] = left[-1]
+        return bool(left)
+
     def _forget(self, number: int) -> None:
-        self.last.pop(number, None)
-        self.answers.pop(number, None)
-        self.resolved.discard(number)
+        for known in (self.last, self.answers, self.decided):
+            known.pop(number, None)

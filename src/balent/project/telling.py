@@ -132,7 +132,8 @@ class Batch:
         state = self.project.state
         if answer.skip:
             return number in state.skipped
-        before = state.answers.get(number, {}).get(self._person(answer))
+        given = state.answers.get(number, {}).get(self._person(answer))
+        before = state.decided.get(number, given) if self.resolve else given
         said = before is not None and state.classes.name(before.label) == answer.label
         return said and not (self.resolve and number in state.disagreements())
 

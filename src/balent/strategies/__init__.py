@@ -13,6 +13,7 @@ from balent.maths.named import measure
 from balent.strategies.badge import Badge
 from balent.strategies.batch_bald import BatchBALD
 from balent.strategies.cluster_margin import ClusterMargin
+from balent.strategies.core_batch import CoreBatch
 from balent.strategies.core_mse import CoreLog, CoreMSE
 from balent.strategies.core_set import CoreSet
 from balent.strategies.diverse import Diverse
@@ -32,6 +33,7 @@ __all__ = [
     "BatchBALD",
     "Best",
     "ClusterMargin",
+    "CoreBatch",
     "CoreLog",
     "CoreMSE",
     "CoreSet",
@@ -58,6 +60,7 @@ STRATEGIES: dict[str, Strategy] = {
     "batch_bald": BatchBALD(),
     "core_mse": CoreMSE(),
     "core_log": CoreLog(),
+    "core_batch": CoreBatch(),
 }
 PREFIXES = {"power": Power, "jitter": Jitter, "diverse": Diverse, "herding": Herding}  # of a measure
 WRAPPERS = {"seals": Seals}  # of any strategy

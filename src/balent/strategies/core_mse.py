@@ -50,8 +50,8 @@ class CoreMSE:
     """The k points whose labels are expected to reduce the squared error of predictions on X' most, each by itself.
 
     `reference`: how many points X' has, drawn from the pool; None takes all of it, exactly. Tan et al. pick one point
-    at a time by this score; k > 1 are its top k, so duplicates are picked together. (For batches they cluster
-    the changes at each x', |X'| numbers per point, which this form never computes.)
+    at a time by this score; k > 1 are its top k, so duplicates are picked together. Their way to make a batch is
+    `CoreBatch`.
 
     Needs draws shared by the pool (masks="shared") and a pool that can be read twice. Time: one pass over the pool
     (and what is read again: few points where scores differ) and 4·N·C·M² operations, 2·N·C·M² with a `reference`.
@@ -65,7 +65,7 @@ class CoreMSE:
         return Needs(shared=True, again=True, noise=self.reference is not None)
 
     def __call__(self, sampled: Sampled, pool: Pool, k: int, *, generator: Generator) -> Picks:
-        return most_changing(sampled, pool, k, self.reference, squared_error, generator.initial_seed())
+        return most_changing(sampled, pool, k, self.reference, squared_error, generator.initial_seed()).picks()
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class CoreLog:
         return Needs(shared=True, again=True, noise=self.reference is not None)
 
     def __call__(self, sampled: Sampled, pool: Pool, k: int, *, generator: Generator) -> Picks:
-        return most_changing(sampled, pool, k, self.reference, log_loss, generator.initial_seed())
+        return most_changing(sampled, pool, k, self.reference, log_loss, generator.initial_seed()).picks()
 
 
 def squared_error(q: Columns, mean: Tensor) -> Columns:
@@ -96,7 +96,7 @@ def reciprocal_root(mean: Tensor) -> Tensor:
     return torch.where(mean > 0, mean.rsqrt(), 0)
 
 
-def most_changing(sampled: Sampled, pool: Pool, k: int, reference: int | None, scale: Scale, seed: int) -> Picks:
+def most_changing(sampled: Sampled, pool: Pool, k: int, reference: int | None, scale: Scale, seed: int) -> Best:
     """The k points of the largest Σ_y qᵀGq / (M² p(y))."""
     if reference is not None and reference < 1:
         raise ValueError(f"reference must be a positive number of points, or None for all, but is {reference}")
@@ -225,7 +225,7 @@ class Pilot:
         return SLACK * max(0.0, float(torch.linalg.eigvalsh(inverse.t() @ final @ inverse)[-1]))
 
 
-def refined(sampled: Sampled, pool: Pool, k: int, bounds: Tensor, positions: Indices, matrix: Matrix) -> Picks:
+def refined(sampled: Sampled, pool: Pool, k: int, bounds: Tensor, positions: Indices, matrix: Matrix) -> Best:
     """The k best by this matrix in float64: in the order of their bounds, until none reaches the k-th best."""
     best, order = Best(k), bounds.argsort(descending=True, stable=True)
     for rows in order.split(min(BLOCK, adapt.traits(sampled).block)):
@@ -233,7 +233,7 @@ def refined(sampled: Sampled, pool: Pool, k: int, bounds: Tensor, positions: Ind
             break
         at = positions[rows].sort().values
         best.add(precise(pool.read(sampled, at, joint.drawn), matrix), at)
-    return best.picks()
+    return best
 
 
 def beaten(bound: float, position: int, best: Best) -> bool:

@@ -53,18 +53,19 @@ class Herding:
     """k points that cover most of the pool's weight, beside the labelled ones.
 
     measure      weighs the references; by default exp(−|BalEnt|)
-    balance      1: a class that the model seldom predicts weighs as much as a frequent one; 0: classes do not count
+    balance      1: a class that the model seldom predicts weighs as much as a frequent one; 0: classes do not count;
+                 between them: a class of frequency f weighs f^(1 - balance)
     radius       of what a label covers: a share of the mean squared distance to the nearest of as many random points
     references   random points that stand for the pool, at least
     near         as in `Diverse`: how near a point must be to a pick to be covered by its label
 
     Scores are the gains: the share of the weight that each pick adds. Works without a model, on the inputs alone. It
     needs distances that mean something: where they do not separate the classes (SVHN digits with features learnt on
-    photos) it is no better than random, see docs/evidence.md.
+    photos) it is level with random or a little behind, see docs/evidence/first_labels.md.
     """
 
     measure: Measure = undecided
-    balance: float = 1.0
+    balance: float = 0.5
     radius: float = 0.5
     references: int = 3000
     near: float = 0.2
@@ -131,7 +132,7 @@ class References:
 
 
 def weights(log: Float[Tensor, " references"], means: Rows, balance: float) -> Float[Tensor, " references"]:
-    """w_r ∝ measure(r) · Σ_c p̄_rc / f_c, with f_c the mean of p̄_rc over the references."""
+    """w_r ∝ measure(r) · Σ_c p̄_rc / f_c^balance, with f_c the mean of p̄_rc over the references."""
     rarity = sum(means[chunk].double().sum(0) for chunk in means.chunks()).div(len(means)).pow(-balance)  # type: ignore[union-attr]
     rarity = torch.where(rarity.isfinite(), rarity, 0)  # of a class that nothing is predicted to be
     found = torch.cat([means[chunk].double() @ rarity for chunk in means.chunks()])

@@ -80,6 +80,16 @@ def test_a_repeated_event_is_acknowledged_again_and_is_in_the_journal_once(desk,
     assert len(named(desk.project, "label")) == 1
 
 
+@pytest.mark.parametrize(("at", "name"), [(1, "label"), (0, "skip")], ids=["another item", "another event"])
+def test_an_id_that_was_used_for_something_else_is_refused(desk, items, at, name):
+    """A client that counts from 1 again after a restart was told that its label is saved, and it was not."""
+    for _ in range(2):
+        say(desk, "label", items[0], label="cat", id="1")
+    with pytest.raises(Refused, match="used for another event"):
+        say(desk, name, items[at], id="1", **({"label": "cat"} if name == "label" else {}))
+    assert classes(desk) == {items[0]: "cat"}
+
+
 def test_requests_that_arrive_together_are_written_one_after_the_other(desk_with):
     """Handlers run in threads. Four people and one of them sends everything twice."""
     desk = desk_with(items=120)

@@ -585,7 +585,7 @@ def test_a_body_that_does_not_end_is_not_read_to_its_end(desk, token):
         {"item": [1]},
         {"item": {}},
         {"items": [1], "item": 1},
-        {"id": "short"},
+        {"id": ""},
         {"id": "x" * 65},
         {"id": 12345678},
         {"id": None},
@@ -767,6 +767,22 @@ def test_two_servers_that_start_at_the_same_time_do_not_get_the_same_port():
 def test_a_port_that_does_not_exist_is_refused_in_words():
     with pytest.raises(OSError, match="--port"):
         bound(Address(port=70000))
+
+
+def test_an_address_of_another_machine_is_refused_in_words():
+    with pytest.raises(OSError, match="--host"):  # documentation only: nobody has it (RFC 5737)
+        bound(Address("192.0.2.7", port=0))
+
+
+@pytest.mark.parametrize("name", ["http://labels.example", "labels.example/", "a b", "", "x:y", "ann@labels.example"])
+def test_what_is_no_name_of_a_machine_is_refused(name):
+    with pytest.raises(ValueError, match="must be a name such as"):
+        Address(names=(name,)).check()
+
+
+@pytest.mark.parametrize("name", ["labels.example", "my-machine:8443", "10.0.0.7", "[fe80::1]", "[::1]:80"])
+def test_names_and_addresses_of_machines_are_allowed(name):
+    Address("0.0.0.0", names=(name,)).check()
 
 
 def test_links_are_printed_as_others_call_this_machine():

@@ -97,6 +97,25 @@ def test_undo_works_after_a_reload(photos, opened):
     assert Project(photos.path).state.labels() == {}
 
 
+def test_an_item_that_is_undone_before_the_page_is_closed_is_pending_and_comes_first_next_time(photos, opened):
+    with running(photos) as server:
+        tab = opened(server)
+        tab.press("1")
+        second = tab.press("2")
+        tab.page.keyboard.press("u")
+        tab.sent()
+        tab.page.close()
+        state = Project(photos.path).state
+        assert [*state.pending] == [second]
+        assert second not in state.labels()
+        end = time.monotonic() + 10
+        while server.desk.leases.tabs and time.monotonic() < end:  # the page says goodbye when it is closed
+            time.sleep(0.02)
+        opened(server).item()  # the image that is decoded first is shown first
+        (tab,) = server.desk.leases.tabs.values()
+        assert next(iter(tab.items)) == second
+
+
 def test_skip_and_flag(photos, opened):
     with running(photos) as server:
         tab = opened(server)
@@ -140,6 +159,18 @@ def test_without_classes_the_page_asks_for_them_first(tmp_path, opened):
     found = Project(project.path)
     assert [*found.state.classes.names()] == ["billing", "delivery"]
     assert found.state.labels() == {item: 1}
+
+
+def test_one_class_is_said_to_be_too_few(tmp_path, opened):
+    pictures(tmp_path / "photos", [f"{i}.png" for i in range(10)])
+    with running(Project.create(tmp_path / "p.balent", tmp_path / "photos", classes=["cat"])) as server:
+        tab = opened(server)
+        tab.page.wait_for_selector("text=A model needs at least two classes")
+        tab.page.keyboard.press("n")
+        tab.page.keyboard.type("dog")
+        tab.page.keyboard.press("Enter")
+        tab.page.wait_for_selector("button.class[data-class=dog]")
+        assert not tab.page.is_visible("#no-classes")
 
 
 def test_a_class_without_a_key_is_found_by_its_name(tmp_path, opened):
@@ -371,6 +402,11 @@ def test_disagreements_are_resolved(photos, opened):
         assert [*Project(photos.path).state.disagreements()] == [item]
         third = opened(server, "/resolve", context=first.page.context, who="ann")
         third.item()
+        third.page.keyboard.press("1")
+        third.page.wait_for_selector("text=There are no disagreements")
+        third.page.keyboard.press("u")
+        assert third.item() == item
+        assert "ann said cat" in third.page.inner_text("#why")
         third.page.keyboard.press("2")
         third.sent()
     found = Project(photos.path)
@@ -465,6 +501,19 @@ def test_a_screen_reader_finds_names_for_everything(photos, opened):
         assert tab.page.query_selector("[aria-live]") is not None
         assert tab.page.get_attribute("#item img", "alt") is not None
         assert tab.page.get_attribute("html", "lang") == "en"
+
+
+def test_a_file_that_was_removed_meanwhile_is_said_to_be_gone_and_can_be_skipped(photos, opened):
+    with running(photos) as server:
+        gone = reserve(server.desk)[0]
+        for number in reserve(server.desk):
+            (photos.path.parent / "photos" / photos.items[number].id).unlink()
+        propose(server.desk, [gone])
+        tab = opened(server)
+        tab.page.wait_for_selector("#item:has-text('This image cannot be read: it is not there any more; skip it')")
+        skipped = tab.press("s")
+        tab.sent()
+    assert skipped in Project(photos.path).state.skipped
 
 
 def test_small_pictures_are_enlarged_without_blur(photos, opened):

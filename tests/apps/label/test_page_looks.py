@@ -21,6 +21,15 @@ NAMES = """[...document.querySelectorAll("button, a, input, select, textarea")].
     [node.outerHTML, node.getAttribute("aria-label"), node.innerText || node.textContent, node.tagName === "SELECT"])"""
 FOCUS = """(({ dataset, id }, { outlineStyle }) => [dataset.class ?? id, outlineStyle])(
     document.activeElement, getComputedStyle(document.activeElement))"""
+RIGHTMOST = """(what) => Math.max(0, ...[...document.querySelectorAll(what)].filter((node) => node.checkVisibility())
+    .map((node) => node.getBoundingClientRect().right))"""
+GUESS = """(name) => { for (const node of document.querySelectorAll(".class")) {
+    node.classList.toggle("guess", node.dataset.class === name);
+    node.querySelector(".share").textContent = node.dataset.class === name ? "> 99 %" : "" } }"""
+LINES = """(() => { const range = document.createRange();
+    range.selectNodeContents(document.querySelector(".guess bdi"));
+    return [document.querySelector(".guess .share").getBoundingClientRect(), ...range.getClientRects()]
+        .map(({ left, right, top, bottom }) => ({ left, right, top, bottom })) })()"""
 MANY = [f"class number {i}" for i in range(45)]
 
 
@@ -89,14 +98,29 @@ def test_on_a_phone_everything_can_be_touched_and_nothing_is_cut_off(photos, ope
     photos.change(overlap=2)
     photos.tell({f"{i:02d}.png": ("cat", "dog", "bird")[i % 3] for i in range(30)}, who="ann")
     photos.flag(["03.png"], "ann")
+    photos.describe_class("cat", note="purrs")
     with running(photos, ["ann", "bob"]) as server:
         tab = opened(server, who="ann", **PHONE | {"viewport": {"width": width, "height": 640}})
         for view in VIEWS:
             tab.view(view)
             assert tab.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), view
+            assert tab.page.evaluate(RIGHTMOST, "#actions > *") <= width, view
             for what, wide, high in tab.page.evaluate(TOUCHED):
                 assert high >= 44, (view, what)
                 assert wide >= 28, (view, what)
+
+
+@pytest.mark.parametrize("state", ["features", "ready"])
+@pytest.mark.parametrize("width", [390, 641, 761, 901, 1101])
+def test_nothing_of_the_header_is_cut_off(photos, opened, width, state):
+    with running(photos, ["ann", "bob"]) as server:
+        propose(server.desk, pool(server.desk))
+        server.desk.trainer.model |= {"state": state, "done": 1234, "of": 12345}
+        opened(server, who="bob").item()
+        tab = opened(server, who="ann", viewport={"width": width, "height": 800})
+        tab.item()
+        tab.page.evaluate("document.querySelector('[data-link=resolve]').hidden = false")
+        assert tab.page.evaluate(RIGHTMOST, "header > *") <= width
 
 
 def test_on_a_phone_the_probability_does_not_lie_over_the_name(photos, opened):
@@ -106,6 +130,37 @@ def test_on_a_phone_the_probability_does_not_lie_over_the_name(photos, opened):
         tab.item()
         name, share = (tab.page.query_selector(f".guess {part}").bounding_box() for part in ("bdi", ".share"))
         assert share["y"] + share["height"] <= name["y"] + 4 or share["x"] >= name["x"] + name["width"]
+
+
+def test_on_a_phone_a_long_name_leaves_room_for_the_probability(tmp_path, opened):
+    """The name "class 0 long words" ran into "59 %"."""
+    names = ["class 0 long words here", "two lines of a name that go on", "Donaudampfschifffahrt", "b"]
+    pictures(tmp_path / "photos", [f"{i}.png" for i in range(30)])
+    project = Project.create(tmp_path / "p.balent", tmp_path / "photos", classes=names)
+    with running(project) as server:
+        propose(server.desk, pool(server.desk), guess=names[0])
+        tab = opened(server, **PHONE)
+        tab.item()
+        for name in names:
+            tab.page.evaluate(GUESS, name)
+            share, *lines = tab.page.evaluate(LINES)
+            apart = [line["right"] <= share["left"] or line["top"] >= share["bottom"] - 4 for line in lines]
+            assert all(apart), (name, share, lines)
+
+
+def test_criteria_are_not_cut_where_there_is_room(tmp_path, opened):
+    note = "money went wrong, or a question about an invoice, a refund, a card or a receipt"
+    project = of_texts(tmp_path, [f"text {i}" for i in range(30)], classes=["billing", "delivery", "login"])
+    project.describe_class("billing", note=note)
+    with running(project) as server:
+        wide, phone = opened(server), opened(server, **PHONE)
+        phone.item()
+        phone.page.tap("#criteria")
+        for tab in (wide, phone):
+            tab.item()
+            small = tab.page.query_selector("button.class small")
+            assert small.is_visible()
+            assert small.evaluate("node => node.scrollHeight <= node.clientHeight + 1")
 
 
 def test_a_guess_is_seen_also_among_many_classes(tmp_path, opened):

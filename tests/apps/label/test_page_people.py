@@ -75,6 +75,19 @@ def test_others_who_label_now_are_named(photos, opened):
         assert "bob" in bob.page.inner_text("#project"), "a person sees her own name, too"
 
 
+def test_somebody_alone_with_two_tabs_is_not_told_of_somebody_else(photos, opened):
+    """The only person there was read "somebody labels now" and "somebody: 12 labels"."""
+    with running(photos) as server:
+        one = opened(server)
+        one.press("1")
+        two = opened(server, context=one.page.context)
+        two.item()
+        two.page.wait_for_selector("#now:has-text('another tab labels now')")
+        for view in ("/progress", "/history"):
+            two.view(view)
+            assert "somebody" not in two.page.inner_text("main")
+
+
 def test_who_opens_another_person_s_link_in_the_same_browser_does_not_answer_for_her(photos, opened):
     """The cookie is then bob's: what ann's tab sends is refused, kept, and sent when she opens her link again."""
     with running(photos, ["ann", "bob"]) as server:

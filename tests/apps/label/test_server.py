@@ -453,7 +453,8 @@ def test_a_line_of_the_history_says_what_was_said(past):
     client = client_of(past, "bob", ["ann", "bob"])
     lines = {item["item"]: item for item in get(client, "/api/history")["items"]}
     assert {*lines[0]} == {
-        *("item", "id", "kind", "text", "label", "skipped", "flagged", "who", "when", "audit", "changed", "suspicious")
+        *("item", "id", "kind", "text", "label", "skipped", "flagged", "who", "when", "audit", "changed", "suspicious"),
+        "disagree",
     }
     assert (lines[0]["label"], lines[0]["who"], lines[0]["text"]) == ("cat", "ann", "Red 0")
     assert (lines[2]["label"], lines[2]["skipped"], lines[2]["who"]) == (None, True, "ann")
@@ -490,6 +491,7 @@ def test_disagreements_are_listed_with_what_each_said(desk_with):
     assert (found["item"], found["kind"]) == (check, "features")
     assert [(answer["who"], answer["label"]) for answer in found["answers"]] == [("ann", "cat"), ("bob", "dog")]
     assert all(answer["when"].endswith("Z") for answer in found["answers"])
+    assert [line["disagree"] for line in get(client, "/api/history")["items"]] == [True]
 
 
 # ── exports ──────────────────────────────────────────────────────────────────────────────────────────

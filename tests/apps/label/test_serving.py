@@ -235,8 +235,52 @@ def test_what_cannot_be_served_is_refused_in_words(tmp_path):
         other.listen()
         port = other.getsockname()[1]
         assert re.search(rf"port {port}.*in use.*--port", refused(tmp_path, "--port", port), re.S)
+    (tmp_path / "rows.balent" / "project.toml").unlink()
     assert "--allowed-host" in refused(tmp_path, "--host", "0.0.0.0")
+    assert "leave out http://" in refused(tmp_path, "--allowed-host", "http://labels.example/")
     assert "different names" in refused(tmp_path, "--people", "ann,ann")
+    assert not (tmp_path / "rows.balent" / "project.toml").exists(), "it is refused before a project is made"
+
+
+WITHOUT = """
+import sys
+
+sys.modules["uvicorn"] = None
+from balent.apps.cli import app
+
+app(["label", "rows.npy", "--no-browser"])
+"""
+
+
+def test_without_the_extra_it_is_said_what_to_install(tmp_path):
+    """A traceback was shown, and a project was made."""
+    clusters(tmp_path)
+    found = subprocess.run(
+        [sys.executable, "-c", WITHOUT], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE
+    )
+    assert found.returncode == 2
+    assert "needs uvicorn; install it with: pip install 'balent[label]'" in found.stderr
+    assert "Traceback" not in found.stderr
+    assert not (tmp_path / "rows.balent").exists()
+
+
+def test_the_demo_is_served_from_a_folder_that_is_removed_at_the_end(tmp_path):
+    line = command("--demo", "--no-browser", "--port", port := free_port())
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    process = subprocess.Popen(line, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        token = re.search(r"token=(\w+)", process.stdout.readline())[1]
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+        connection.request("GET", "/api/status", headers={"Cookie": f"balent-{port}={token}"})
+        found = json.loads(connection.getresponse().read())
+        connection.close()
+    finally:
+        process.send_signal(signal.SIGINT)
+        errors = process.communicate(timeout=PATIENCE)[1]
+    assert (found["items"], len(found["looks"]), found["looks"][7]) == (600, 10, {"name": "7", "key": "7", "note": ""})
+    assert "they are removed at the end" in errors
+    assert process.returncode == 0
+    assert not any(tmp_path.iterdir())
 
 
 # ── the browser that is opened ───────────────────────────────────────────────────────────────────────

@@ -104,7 +104,7 @@ def test_it_proposes_k_items_and_a_tail_as_ask_would_and_ends_with_its_pipe(tmp_
     assert all(line["guess"] == "cat" and not line["audit"] for line in reply["proposals"])
     assert not {*numbers(reply)} & {numbers(tail)[0], *asked, *project.state.last}
     assert not {*numbers(reply)} & {*View(project).reserve}
-    assert os.getpriority(os.PRIO_PROCESS, worker.process.pid) == 5
+    assert os.getpriority(os.PRIO_PROCESS, worker.process.pid) == os.getpriority(os.PRIO_PROCESS, 0) + 5
     worker.process.stdin.close()
     assert worker.process.wait(PATIENCE) == 0
 

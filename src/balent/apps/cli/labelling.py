@@ -12,7 +12,6 @@ from balent.apps.cli.creation import (
     Duplicates,
     Elsewhere,
     Features,
-    FollowLinks,
     Id,
     Ids,
     Model,
@@ -38,7 +37,7 @@ def label(
     id: Id = None,
     target: Annotated[
         str | None,
-        typer.Option(help="A number such as 0.95: the accuracy to reach. Else: the column with known labels."),
+        typer.Option(help="The accuracy to reach, such as 0.95; or the column with labels that are known."),
     ] = None,
     features: Features = None,
     ids: Ids = None,
@@ -51,9 +50,13 @@ def label(
     ] = None,
     overlap: Annotated[int | None, typer.Option(min=1, help="How many people answer each random check.")] = None,
     duplicates: Duplicates = None,
-    follow_links: FollowLinks = None,
+    follow_links: Annotated[
+        bool | None, typer.Option("--follow-links", help="Include links in a folder of images.")
+    ] = None,
     people: Annotated[str | None, typer.Option(help="Names, separated by commas; each person gets a link.")] = None,
-    port: Annotated[int | None, typer.Option(help="The port. Default: 8765, or the next free one.")] = None,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="The port. Default: 8765, or the next free one.")
+    ] = None,
     host: Annotated[str, typer.Option(help="The address to listen at; by default this machine only.")] = "127.0.0.1",
     allowed_host: Annotated[
         list[str] | None, typer.Option(help="A name by which other machines call this one; may be repeated.")
@@ -71,27 +74,29 @@ def label(
     """
     goal = _goal(target)
     column = None if goal is not None else target
-    changes: dict[str, Any] = {
-        name: value for name, value in (("audit", audit), ("overlap", overlap), ("goal", goal)) if value is not None
-    }
+    new = {"audit": audit, "overlap": overlap, "goal": goal, "follow_links": follow_links}
+    changes = {name: value for name, value in new.items() if value is not None}
     names = (classes, text, id, column, features, ids, model, strategy, seed)
     with errors_in_words(), stoppable():
         from balent.apps.label.demo import CLASSES, pictures
-        from balent.apps.label.serving import Address, serve
+        from balent.apps.label.people import checked
+        from balent.apps.label.serving import Address, check_installed, serve
 
+        check_installed()
         if (path is None) != demo:
             raise ValueError(
                 "name the data: balent label photos --classes cat,dog; or try the page: balent label --demo"
             )
-        wanted = Wanted(*names, duplicates=duplicates, follow_links=follow_links)
+        given = checked([name.strip() for name in (people or "").split(",") if name.strip()])
+        address = Address(host, port, tuple(allowed_host or ()), proxy)
+        address.check()
+        wanted = Wanted(*names, duplicates=duplicates)
         with pictures() if demo else nullcontext(Path(path or "")) as place:
             asked = replace(wanted, classes=CLASSES) if demo else wanted
             found = _project(place, asked, changes, project, data)
             if demo:
                 say("these pictures are for trying the page: they are removed at the end, and so are their labels")
             say(f"{found.path}: {len(found.items.present()):,} items, {len(found.state.last):,} labelled")
-            given = [name.strip() for name in (people or "").split(",") if name.strip()]
-            address = Address(host, port, tuple(allowed_host or ()), proxy)
             show_links = partial(_show, address=address, browser=not no_browser)
             serve(found, given, address, ready=show_links)
         say(f"ended; every label is on disk. How it stands: balent status {found.path}" if not demo else "ended")
@@ -116,7 +121,8 @@ def _goal(target: str | None) -> float | None:
         return None
     if not 0 < value < 1:
         raise typer.BadParameter(
-            f"the accuracy to reach must be between 0 and 1, but is {target}", param_hint="--target"
+            f"the accuracy to reach must be between 0 and 1, but is {target}; for 95 % give 0.95",
+            param_hint="--target",
         )
     return value
 

@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from balent.apps.cli.terminal import err, say
+from balent.data.formats.endings import ENDINGS
 
 if TYPE_CHECKING:
     from balent.project.project import Project
     from balent.project.settings import Settings
 
 ENDING = ".balent"
+ROWS, WORDS = 100, 4  # that are looked at; that make a text
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,9 @@ def opened_or_made(path: Path, wanted: Wanted, project: Path | None, data: Path 
     if not is_project(folder):
         return made(path, folder, wanted)
     found = _open(path, folder, data)
+    if not found.state.classes:  # none were given when it was made
+        for name in wanted.names():
+            found.add_class(name)
     _refuse_changes(found, wanted)
     return found
 
@@ -118,12 +123,26 @@ def made(path: Path, folder: Path, wanted: Wanted) -> "Project":
             f"{folder} cannot be made: {error.strerror}; put the project elsewhere: --project DIR"
         ) from error
     say(f"made {folder}: {len(found.items.present())} items of {path}")
+    if (name := _column_of_texts(found)) is not None:
+        say(f"items are whole rows; if the column {name!r} has texts to label, remove {folder} and give --text {name}")
     return found
+
+
+def _column_of_texts(project: "Project") -> str | None:
+    """A column that looks as if --text had been forgotten: most of its first values have several words."""
+    if project.settings.kind != "table":
+        return None
+    rows = [project.kind.content(item.id) for item in project.items.all[:ROWS]]
+    counts = {name: sum(len(str(row[name]).split()) >= WORDS for row in rows) for name in rows[0]}
+    most = max(counts, key=lambda name: counts[name], default=None)
+    return most if most is not None and counts[most] > len(rows) / 2 else None
 
 
 def _refuse_impossible(path: Path, wanted: Wanted) -> None:
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; name a folder of images, a table, or an .npy of features")
+    if path.is_file() and path.name.lower().endswith(ENDINGS):
+        raise ValueError(f"{path} is one image; name the folder that it is in: {path.absolute().parent}")
     if wanted.features is not None and wanted.features.endswith(".npy") and path.suffix == ".npy":
         raise ValueError(f"{path} has features already; without --features it is taken as it is")
 

@@ -13,6 +13,7 @@ from balent.project.project import Project
 from balent.project.questions import Proposal
 from balent.project.state import Event
 
+JOURNAL = {"resolve": "label"}  # events of the page that have another name there
 EARLIER = "shown before the server was started again"
 
 
@@ -29,9 +30,10 @@ class Answers:
 
         def events() -> list[Event]:
             nonlocal said
-            if said.id in self.project.state.keys:
-                return []
             self._check_known(said)
+            if said.id in self.project.state.keys:
+                self._check_repeated(said)
+                return []
             if said.event in ("label", "skip"):
                 said = self._free(said, who)
             *before, event = kinds.get(said.event, self._flag)(said, who)
@@ -46,7 +48,7 @@ class Answers:
         if not said.replace:
             return [*self._ask(said), self._labels(said, who, seconds=said.seconds)]
         state = self.project.state  # a correction answers no question, and that of another's label decides
-        others = any(number in state.last and who not in state.answers[number] for number in said.items)
+        others = any(number in state.last and who not in state.answers.get(number, ()) for number in said.items)
         return [self._labels(said, who, seconds=said.seconds, resolve=others or None)]
 
     def _resolve(self, said: Said, who: str | None) -> list[Event]:
@@ -66,7 +68,9 @@ class Answers:
     def _retract(self, said: Said, who: str | None) -> list[Event]:
         state = self.project.state
         for number in said.items:
+            decision = state.decided.get(number)
             people = {*state.answers.get(number, ()), *state.passed.get(number, ())}
+            people |= {decision.who} if decision is not None else set()
             if not people and number not in state.skipped and number not in state.flagged:
                 raise Refused(422, f"{self.project.items[number].id} has no label, skip or flag to take back")
             if who is not None and number in state.last and who not in people and number not in state.flagged:
@@ -90,6 +94,13 @@ class Answers:
         for number in said.items:
             if not 0 <= number < len(self.project.items):
                 raise Refused(404, f"there is no item {number}")
+
+    def _check_repeated(self, said: Said) -> None:
+        """An id that was used for something else would swallow this event."""
+        history = self.project.state.history
+        events = [event for number in said.items for event in history.get(number, ()) if event["key"] == said.id]
+        if not any(event["event"] == JOURNAL.get(said.event, said.event) for event in events):
+            raise Refused(422, f"the id {said.id!r} was used for another event; give each event an id of its own")
 
     def _free(self, said: Said, who: str | None) -> Said:
         """Without items that somebody else has answered, unless this is a correction. If none is left: refused."""

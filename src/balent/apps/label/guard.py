@@ -47,7 +47,7 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
 }
-TOO_LARGE = f"a body may have {LARGEST:,} bytes"
+TOO_LARGE = f"the body is too large: at most {LARGEST:,} bytes are read"
 # A link that is opened from a mail arrives without its cookie, which is for this site only: loading again sends it.
 AGAIN = '<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0;url={}"><title>balent</title>'
 LOCKED = (
@@ -98,7 +98,9 @@ class Guard:
         host = headers.get("host", "").lower()
         name, _, port = host.rpartition(":")
         if host not in self.allowed and not (name in self.anywhere and port.isdecimal()):
-            return error(421, f"the name {host!r} is not allowed; give --allowed-host NAME")
+            return error(
+                421, f"this page may not be called {host!r}; if that is a name of its machine, give --allowed-host NAME"
+            )
         if scope["method"] not in METHODS:
             return error(405, "there is nothing here")
         if headers.get("sec-fetch-site", "none") not in ("same-origin", "none") and not _is_navigation(scope, headers):

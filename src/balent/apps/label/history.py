@@ -18,7 +18,8 @@ def history(desk: Desk, who: str | None, filters: dict[str, str], first: int, n:
     with desk.lock:
         desk.look()
         doubtful = {line["item"]: line for line in desk.suspicious()}
-        lines = [_line(desk, number, doubtful) for number in _touched(desk)]
+        split = desk.project.state.disagreements()
+        lines = [_line(desk, number, doubtful) | {"disagree": number in split} for number in _touched(desk)]
         found = [line for line in lines if _fits(desk, line, who, filters)]
         found.sort(key=lambda line: line["when"], reverse=True)
         part = found[first : first + n]

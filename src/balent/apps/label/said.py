@@ -8,7 +8,7 @@ from balent.project.classes import is_text
 
 EVENTS = ("label", "skip", "flag", "retract", "resolve")
 FIELDS = {"id", "event", "item", "items", "label", "tab", "seconds", "note", "replace", "who"}
-KEY = re.compile(r"[A-Za-z0-9_-]{8,64}")
+KEY = re.compile(r"[A-Za-z0-9_-]{1,64}")
 TAB = re.compile(r"[A-Za-z0-9_-]{1,64}")
 MOST = 200  # items of one event
 LONGEST = 2000  # characters of a note
@@ -71,7 +71,7 @@ def left(body: Any) -> tuple[str, int]:
 
 
 def key(value: Any) -> str:
-    _require(isinstance(value, str) and KEY.fullmatch(value), "id must be 8 to 64 letters, digits, - or _")
+    _require(isinstance(value, str) and KEY.fullmatch(value), "id must be 1 to 64 letters, digits, - or _")
     return str(value)
 
 

@@ -4,8 +4,11 @@ One server per project: leases are in its memory, so two servers would ask two p
 """
 
 import contextlib
+import errno
 import fcntl
+import importlib.util
 import os
+import re
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -22,6 +25,8 @@ from balent.project.project import Project
 PORT = 8765
 NEXT = 20  # ports that are tried after it
 LOCK = "page.lock"
+PACKAGES = {"starlette": "Starlette", "uvicorn": "uvicorn", "PIL": "Pillow"}
+NAME = re.compile(r"[A-Za-z0-9._-]+(:\d{1,5})?|\[[0-9A-Fa-f:]+\](:\d{1,5})?")  # of a host
 
 
 @dataclass(frozen=True)
@@ -52,11 +57,26 @@ class Address:
 
     def check(self) -> None:
         """Other machines are let in only by name."""
+        for name in self.names:
+            if not NAME.fullmatch(name):
+                raise ValueError(
+                    f"--allowed-host must be a name such as labels.example.org, but is {name!r}; leave out http:// and "
+                    "what follows the name"
+                )
         if not self.is_local and not self.names:
             raise ValueError(
                 f"--host {self.host} lets other machines in: also give the name by which they call this one, "
                 "--allowed-host NAME"
             )
+
+
+def check_installed() -> None:
+    """The server's packages are an extra."""
+    missing = [name for module, name in PACKAGES.items() if importlib.util.find_spec(module) is None]
+    if missing:
+        raise ImportError(
+            f"the labelling page needs {' and '.join(missing)}; install it with: pip install 'balent[label]'"
+        )
 
 
 def serve(
@@ -126,7 +146,8 @@ def alone(folder: Path, address: Address) -> Iterator[socket.socket]:
         except BlockingIOError:
             other = os.pread(handle, 200, 0).decode(errors="replace").strip()
             raise BlockingIOError(
-                f"the page of {folder} is open already, at {other}; end it there with Ctrl-C"
+                f"the page of {folder} is open already, at {other}; open the link that was printed there, or end it "
+                "there with Ctrl-C"
             ) from None
         with bound(address) as listening:
             os.ftruncate(handle, 0)
@@ -148,10 +169,17 @@ def bound(address: Address) -> socket.socket:
             listening.listen(128)  # from here on no other server gets this port, and a browser may connect
         except (OSError, OverflowError) as error:
             listening.close()
-            problem = getattr(error, "strerror", None) or str(error)
+            problem = error
         else:
             return listening
-    raise OSError(f"the page cannot be served at {address.host}, port {first}: {problem}; give another one: --port")
+    raise OSError(f"the page cannot be served at {address.host}, port {first}: {_words(problem)}")
+
+
+def _words(problem: Exception) -> str:
+    """What is wrong with an address, and which option to change."""
+    sentence = getattr(problem, "strerror", None) or str(problem).rstrip(".")
+    elsewhere = isinstance(problem, socket.gaierror) or getattr(problem, "errno", None) == errno.EADDRNOTAVAIL
+    return f"{sentence}; " + ("give an address of this machine: --host" if elsewhere else "give another one: --port")
 
 
 @contextlib.contextmanager

@@ -134,6 +134,9 @@ export class ClassBar {
     const fit = Math.max(1, Math.floor((width + GAP) / (Math.min(longest, LONG) + around)));
     this.node.classList.toggle("tight", longest > LONG || width < 600);
     this.node.style.setProperty("--columns", Math.ceil(length / Math.ceil(length / fit)));
+    this.node.classList.toggle("noted", this.#looks.some((look) => look.note));
+    const room = first.querySelector(".name").clientWidth; // a name of two lines must not run into the probability
+    for (const [name, node] of this.#buttons) node.classList.toggle("long", ink.measureText(name).width > room);
     this.#scrolls = this.node.scrollHeight > this.node.clientHeight + 1;
   }
 }

@@ -13,7 +13,7 @@ export function start({ status, outbox, main }) {
   let { looks, classes: counts, version } = status;
   const list = element("ol", { id: "class-list" });
   main.replaceChildren(element("h2", {}, "Classes"),
-    element("p", { class: "hint" }, "Criteria say what belongs to a class; they are shown below its name while labelling. A key is one letter or digit."),
+    element("p", { class: "hint" }, "Keys, names and criteria can be changed in place. A key is one letter or digit. Criteria say what belongs to a class; they are shown below its name while labelling."),
     list, addForm());
   listenToKeys((key) => ({ "?": openHelp })[key]);
   fillHelp([[["?"], "this help"]]);

@@ -1,6 +1,6 @@
-// Many items guessed as one class: point out the wrong ones, confirm the rest with one key.
+// Many items guessed as one class: mark the wrong ones, confirm the rest with one key.
 //
-// The next page is asked for while one is looked at, so that it is there at once. Items that were pointed out stay
+// The next page is asked for while one is looked at, so that it is there at once. Items that were marked stay
 // unanswered; this tab does not show them again under the same class. What has not been on the screen is not confirmed:
 // the first press scrolls there.
 
@@ -23,7 +23,7 @@ const POLL = 3000; // ms until it is asked again whether there is something
 const HELP = [
   [["1", "2", "…"], "choose the class", "a class"],
   [["←", "↑", "↓", "→"], "move"],
-  [["space"], "point out a wrong one", "an item"],
+  [["space"], "mark a wrong one", "an item"],
   [["enter"], "confirm the rest and go on", "confirm"],
   [["u", "backspace"], "undo, page by page", "undo"],
   [["?"], "this help"],
@@ -50,11 +50,12 @@ class GridView {
   constructor({ status, outbox, main }) {
     this.#outbox = outbox;
     this.chips = element("section", { id: "chips", "aria-label": "Classes" });
+    this.how = element("p", { id: "how", class: "hint" });
     this.tiles = element("section", { id: "tiles", "aria-label": "Items", onkeydown: (event) => this.#enter(event) });
     this.confirm = button({ id: "confirm", class: "main", "aria-keyshortcuts": "Enter", onclick: () => this.#confirmRest() });
     this.undoButton = button({ id: "undo", class: "quiet", "aria-keyshortcuts": "u", onclick: () => this.#undoLast() }, keyCap("u"), "undo");
     const help = button({ id: "keys", class: "quiet", onclick: openHelp }, keyCap("?"), "help");
-    main.replaceChildren(this.chips, this.tiles, element("div", { id: "actions" }, this.confirm, this.undoButton, help));
+    main.replaceChildren(element("div", { id: "choice" }, this.chips, this.how), this.tiles, element("div", { id: "actions" }, this.confirm, this.undoButton, help));
     outbox.addEventListener("refused", ({ detail }) => this.#undo.drop(({ id }) => id === detail.entry.id));
     outbox.addEventListener("acknowledged", () => this.#shown.length || this.#load());
     listenToKeys((key) => this.#actionOf(key));
@@ -158,6 +159,7 @@ class GridView {
     this.#shownAt = performance.now();
     this.#seen = 0;
     this.#watcher.disconnect();
+    this.how.replaceChildren("The model takes these items for ", element("strong", {}, named(this.#class)), ". Mark the wrong ones, then confirm the rest.");
     this.tiles.replaceChildren(...items.map((data) => this.#tile(data)));
     for (const tile of this.tiles.children) this.#watcher.observe(tile);
     this.tiles.firstElementChild.focus({ preventScroll: true });
@@ -228,6 +230,7 @@ class GridView {
 
   #say(sentence, phase = "waiting") {
     setPhase(phase);
+    this.how.replaceChildren();
     this.tiles.replaceChildren(element("p", { class: "sentence" }, sentence));
     this.#showConfirm();
   }
@@ -235,7 +238,7 @@ class GridView {
   #showConfirm() {
     const rest = this.#shown.length - this.#wrong.size;
     this.confirm.disabled = !this.#shown.length;
-    const start = !this.#shown.length ? "Confirm" : rest ? `Confirm ${counted(rest, "item")} as\u00a0` : "None is\u00a0";
+    const start = !this.#shown.length ? "Confirm" : rest ? `Confirm ${count(rest)} as\u00a0` : "None is\u00a0";
     this.confirm.replaceChildren(start, this.#shown.length ? named(this.#class) : "", keyCap("enter"));
     this.undoButton.disabled = !this.#undo.last;
   }

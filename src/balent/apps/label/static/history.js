@@ -8,7 +8,7 @@ import { excerpt, thumbnail } from "./item.js";
 import { listenToKeys } from "./keys.js";
 import { fillHelp, openHelp } from "./shell.js";
 import { setPhase } from "./state.js";
-import { ago, counted, percent, person } from "./words.js";
+import { ago, counted, percent } from "./words.js";
 
 const PAGE = 60;
 const TYPING = 200; // ms of silence before a search is sent
@@ -99,12 +99,13 @@ export function start({ status, outbox, main }) {
     const { suspicious } = data;
     const time = element("time", { datetime: data.when, title: new Date(data.when).toLocaleString() }, ago(data.when));
     return [
-      element("span", {}, named(person(data.who)), ", ", time),
+      element("span", {}, data.who && [named(data.who), ", "], time),
       data.skipped && element("span", { class: "badge" }, "skipped"),
       data.flagged !== null && element("span", { class: "badge warn" }, "flagged", data.flagged && ": ", named(data.flagged)),
       suspicious && element("span", { class: "badge warn" }, "look again: the model says ", named(suspicious.guess),
         ` ${percent(suspicious.probability)}`),
       data.audit && element("span", { class: "badge" }, "random check"),
+      data.disagree && element("span", { class: "badge warn" }, "people disagree"),
       data.changed && element("span", { class: "badge warn" }, "the file has changed since"),
       data.corrected && element("span", { class: "badge good" }, "corrected"),
     ];
@@ -118,7 +119,7 @@ export function start({ status, outbox, main }) {
 
   function relabel(data, label) {
     outbox.add({ event: "label", item: data.item, label, replace: true });
-    replace({ ...data, label, skipped: false, flagged: null, suspicious: null, changed: false, corrected: true, who: status.who, when: new Date().toISOString() });
+    replace({ ...data, label, skipped: false, flagged: null, suspicious: null, changed: false, disagree: false, corrected: true, who: status.who, when: new Date().toISOString() });
   }
 
   function replace(data) {

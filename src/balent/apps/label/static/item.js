@@ -5,6 +5,7 @@
 
 import { element, isolated, named } from "./elements.js";
 import { connected } from "./state.js";
+import { capital } from "./words.js";
 
 const ATTEMPTS = 3;
 const SHORT = 240; // characters; a short text is shown in large letters
@@ -58,7 +59,13 @@ async function imageOf(data) {
       await new Promise((resolve) => setTimeout(resolve, 500));
     }
   }
-  return element("p", { class: "sentence" }, "This image cannot be shown. You can skip it, or flag it.");
+  return element("p", { class: "sentence" }, capital(await reasonOf(data)));
+}
+
+/** Why there is no image, as the server says it. */
+async function reasonOf(data) {
+  const unknown = "this image cannot be shown; skip or flag it";
+  return fetch(mediaOf(data, "screen")).then((response) => response.json()).then(({ error }) => error ?? unknown, () => unknown);
 }
 
 /** Marks are counted in code points, while JavaScript's strings count UTF-16 units. */

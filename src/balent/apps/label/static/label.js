@@ -24,19 +24,19 @@ const POLL_DONE = 5000;
 const KEEP_ALIVE = 20000;
 const AWAY = 60000; // ms without a key: the items of this tab may go to others
 
-const HELP = [
+const help = (kind, finds) => [
   [["1", "2", "…"], "label as this class and go on", "a class"],
   [["space"], "accept the guess"],
-  [["/"], "find a class by its name", "find"],
+  [["/"], "find a class by its name", finds && "find"],
   [["s"], "skip an item that cannot be labelled", "skip"],
   [["f"], "flag for a second look, and stay", "flag"],
   [["u", "backspace"], "take back the last answer, step by step", "undo"],
   [["n"], "add classes", "new class"],
-  [["z"], "zoom; drag to move", "pinch, double tap"],
-  [["↑", "↓"], "scroll a long text"],
+  kind === "images" ? [["z"], "zoom; drag to move", "pinch, double tap"] : [["↑", "↓"], "scroll"],
   [["?"], "this help"],
 ];
 const NO_CLASSES = "What kinds of items are there? Name at least two classes. You can add and rename classes at any time.";
+const ONE_CLASS = "A model needs at least two classes. Please add another one.";
 
 export function start(app) {
   const view = new LabelView(app);
@@ -76,11 +76,10 @@ class LabelView {
     this.why = element("p", { id: "why" });
     this.id = element("p", { id: "file" });
     const about = element("div", { id: "about" }, this.why, this.id);
-    this.none = element("p", { id: "no-classes" }, NO_CLASSES);
+    this.none = element("p", { id: "no-classes" });
     this.#app.main.replaceChildren(this.#stage.node, about, this.none, this.#form.node, this.#bar.find, this.#bar.node, this.#actions());
     this.#bar.node.classList.toggle("open", read(localStorage, "criteria", false));
     this.#showClasses(this.#app.status.looks, this.#app.status.version);
-    fillHelp(HELP);
   }
 
   #actions() {
@@ -270,8 +269,10 @@ class LabelView {
   #showClasses(looks, version) {
     this.version = version;
     this.#bar.show(looks);
-    this.none.hidden = looks.length > 0;
+    this.none.hidden = looks.length > 1;
+    this.none.textContent = looks.length ? ONE_CLASS : NO_CLASSES;
     if (!looks.length) this.#form.open();
+    fillHelp(help(this.#app.status.kind, this.#bar.needsFind));
     byId("find").hidden = !this.#bar.needsFind;
     byId("closer").hidden = this.#app.status.kind !== "images";
     byId("criteria").hidden = !looks.some((look) => look.note);

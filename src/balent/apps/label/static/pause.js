@@ -5,7 +5,7 @@ import { capital, count } from "./words.js";
 
 /** response: the last answer to /api/next, or null. */
 export function pause(state, response) {
-  if (state === "offline") return sentence("No connection. Your answers are kept in this browser.");
+  if (state === "offline") return sentence("No connection. Your answers are kept in this browser and sent later.", element("small", {}, "If balent label has ended, run the same command again: this page goes on by itself."));
   if (state === "done") return finished(response.message || "every item is labelled");
   const { model, message } = response ?? {};
   return sentence(capital(message || "looking for the next items …"), model?.state === "features" && features(model));

@@ -64,6 +64,7 @@ function classes({ classes, recall, looks }) {
 }
 
 function people({ people, now, agreement, disagreements }) {
+  if (![...Object.keys(people), ...now.map(({ who }) => who)].some(Boolean)) return null; // somebody alone knows
   const here = new Set(now.map(({ who }) => who ?? ""));
   const rows = Object.entries(people).map(([who, labels]) => element("li", {}, element("span", {}, named(person(who))),
     here.has(who) && element("span", { class: "badge good" }, "here now"), element("span", { class: "number" }, counted(labels, "label"))));

@@ -1,4 +1,6 @@
 // Disagreements, one after the other: who said what, and a key press decides.
+//
+// Going back shows the last item again, to be decided anew: a later decision counts. What people said before is kept.
 
 import { get, patiently } from "./api.js";
 import { ClassBar } from "./classbar.js";
@@ -6,16 +8,17 @@ import { button, element, keyCap, named } from "./elements.js";
 import { prepare } from "./item.js";
 import { listenToKeys } from "./keys.js";
 import { finished } from "./pause.js";
-import { announce, fillHelp, openHelp } from "./shell.js";
+import { announce, fillHelp, openHelp, toast } from "./shell.js";
 import { Stage } from "./stage.js";
 import { setPhase } from "./state.js";
 import { ago, counted, person } from "./words.js";
 
-const HELP = [
+const help = (kind) => [
   [["1", "2", "…"], "decide for this class and go on", "a class"],
   [["/"], "find a class by its name"],
   [["s"], "leave it for later", "later"],
-  [["z"], "zoom; drag to move", "pinch, double tap"],
+  [["u", "backspace"], "decide the last one again", "back"],
+  kind === "images" ? [["z"], "zoom; drag to move", "pinch, double tap"] : [["↑", "↓"], "scroll"],
   [["?"], "this help"],
 ];
 
@@ -23,14 +26,16 @@ export function start({ status, outbox, main }) {
   const stage = new Stage();
   const answers = element("div", { id: "about" });
   const bar = new ClassBar((name) => decide(name));
+  const past = []; // what was decided here, the last one last
+  const undo = button({ id: "undo", class: "quiet", "aria-keyshortcuts": "u", onclick: back }, keyCap("u"), "back");
   let queue = [];
 
   main.replaceChildren(stage.node, answers, bar.find, bar.node, element("div", { id: "actions" },
-    button({ id: "skip", class: "quiet", onclick: later }, keyCap("s"), "later"),
-    button({ class: "quiet", onclick: openHelp }, keyCap("?"), "help")));
+    button({ id: "skip", class: "quiet", "aria-keyshortcuts": "s", onclick: later }, keyCap("s"), "later"), undo,
+    button({ class: "quiet", "aria-keyshortcuts": "?", onclick: openHelp }, keyCap("?"), "help")));
   bar.show(status.looks);
-  fillHelp(HELP);
-  listenToKeys((key) => bar.actionOf(key) ?? { s: later, "?": openHelp }[key] ?? stage.actionOf(key));
+  fillHelp(help(status.kind));
+  listenToKeys((key) => bar.actionOf(key) ?? { s: later, u: back, Backspace: back, "?": openHelp }[key] ?? stage.actionOf(key));
   load();
 
   async function load() {
@@ -44,6 +49,7 @@ export function start({ status, outbox, main }) {
     const [first] = queue;
     setPhase(first ? (first.node ? "ready" : "waiting") : "done");
     bar.enable(Boolean(first));
+    undo.disabled = !past.length;
     if (!first) stage.say(finished("there are no disagreements"));
     else if (first.node) stage.show(first);
     answers.replaceChildren(...(first ? describe(first.data) : []));
@@ -59,10 +65,19 @@ export function start({ status, outbox, main }) {
 
   function decide(label) {
     if (!queue[0]?.node) return;
-    const { data } = queue.shift();
+    const [decided] = queue.splice(0, 1);
+    const { data } = decided;
+    past.push(decided);
     outbox.add({ event: "resolve", item: data.item, label });
     bar.flash(label);
     announce(`decided: ${label}`);
+    show();
+  }
+
+  function back() {
+    if (!past.length) return toast("There is nothing to go back to.");
+    queue.unshift(past.pop());
+    announce("decide the last one again");
     show();
   }
 

@@ -2,7 +2,7 @@
 
 import { byId, button, element, isolated, named } from "./elements.js";
 import { watchState } from "./state.js";
-import { count, counted, person } from "./words.js";
+import { count, counted } from "./words.js";
 
 const LOCKED = "This page is locked. Please open your link again: the one from the terminal, or the one that you were sent. Your answers are kept.";
 const STOPPED = "The model has stopped. Labelling goes on with random checks.";
@@ -50,7 +50,7 @@ export function showResolve({ disagreements }) {
 
 export function showAccuracy(sentence) {
   const [short, more] = sentence.split("; ");
-  byId("accuracy").textContent = short.replace(/^too few yet/, "accuracy");
+  byId("accuracy").textContent = short.replace(/^(too few|no figure) yet/, "accuracy");
   byId("accuracy").title = more ?? "";
 }
 
@@ -63,7 +63,7 @@ export function showModel(now) {
 
 /** Other people who label now. */
 export function showNow(people) {
-  const names = people.slice(0, 2).map((who) => isolated(person(who))).join(", ");
+  const names = people.slice(0, 2).map((who) => (who ? isolated(who) : "another tab")).join(", ");
   const more = people.length > 2 ? ` and ${count(people.length - 2)} more` : "";
   byId("now").textContent = people.length ? `${names}${more} ${people.length > 1 ? "label" : "labels"} now` : "";
 }
