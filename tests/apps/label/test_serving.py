@@ -19,7 +19,7 @@ from helpers.labelling_page import event, journal, named
 from balent import Project
 from balent.apps.cli import labelling
 
-PATIENCE = 30.0  # seconds; a start takes two
+PATIENCE = 180.0  # seconds, for a busy machine; a start takes two
 MAKE = ("--ids", "ids.txt", "--classes", ",".join(CLASSES))
 
 

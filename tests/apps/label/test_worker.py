@@ -18,7 +18,7 @@ from balent.apps.label.link import HOPELESS
 from balent.apps.label.serving import desk_with_worker
 from balent.project.asking import View
 
-PATIENCE = 30.0  # seconds; it takes two, most of them to import torch
+PATIENCE = 180.0  # seconds, for a busy machine; it takes two, most of them to import torch
 
 
 class Worker:
