@@ -199,8 +199,10 @@ def main() -> None:
 def build() -> None:
     """Rebuilds the blocks of all pages."""
     for page in (FIGURES.with_suffix(".md"), *sorted(FIGURES.glob("*.md"))):
+        place = "" if page.parent == FIGURES else f"{FIGURES.name}/"
         built = BLOCK.sub(
-            lambda block: block[1] + KINDS[block[2]](block[3]) + block[4], page.read_text(encoding="utf-8")
+            lambda block: block[1] + KINDS[block[2]](block[3]).replace("](", f"]({place}") + block[4],  # noqa: B023
+            page.read_text(encoding="utf-8"),
         )
         page.write_text(built, encoding="utf-8")
 

@@ -91,10 +91,9 @@ def matrix(found: Curves) -> str:
 
 
 def ranks(found: Curves) -> str:
-    """Mean ranks over the sets on which all strategies were run, 1 the best area; Nemenyi's critical difference."""
-    names = found.strategies
-    areas = [[_area(found, case, name) for name in names] for case in found.cases]
-    complete = np.array([row for row in areas if None not in row], dtype=float)
+    """Mean ranks of the strategies that were run on all sets, 1 the best area; Nemenyi's critical difference."""
+    names = [name for name in found.strategies if all(found.of(case, name) for case in found.cases)]
+    complete = np.array([[_area(found, case, name) for name in names] for case in found.cases])
     placed = (-complete).argsort(1).argsort(1) + 1  # areas hardly tie
     means = placed.mean(0)
     width = NEMENYI[len(names)] * np.sqrt(len(names) * (len(names) + 1) / (6 * len(complete)))
@@ -103,9 +102,8 @@ def ranks(found: Curves) -> str:
     return f"{shown}\nCritical difference: {width:.2f} ({len(complete)} sets, {len(names)} strategies).\n"
 
 
-def _area(found: Curves, case: Case, name: str) -> float | None:
-    curves = found.of(case, name).values()
-    return float(np.mean([list(curve.values()) for curve in curves])) if curves else None
+def _area(found: Curves, case: Case, name: str) -> float:
+    return float(np.mean([list(curve.values()) for curve in found.of(case, name).values()]))
 
 
 def saved(found: Curves, of: str = "auto") -> str:
