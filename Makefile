@@ -3,6 +3,7 @@
 # make check   what CI runs: formatting, lint, types, tests; changes no file     make format   rewrite files
 # make slow    the checks that take minutes, make torture among them
 # make bench   measure speed, memory and accuracy  make docs   rebuild generated docs
+# make site    the documentation as a site, in build/site; works without a server and without a network
 # make evidence  tables and figures of docs/evidence.md, from the records in results/; evidence-quick runs some anew
 PYTHON ?= python3
 BIN := .venv/bin
@@ -10,7 +11,7 @@ CODE := src tests benchmarks examples $(wildcard docs/*.py)
 KERNEL := CMakeLists.txt $(wildcard src/balent/kernels/native/*)
 
 
-.PHONY: demo label test check format bench slow torture docs evidence evidence-quick
+.PHONY: site demo label test check format bench slow torture docs evidence evidence-quick
 
 demo: .venv/installed
 	$(BIN)/balent run digits --seeds 5
@@ -49,6 +50,16 @@ bench: .venv/installed
 
 docs: .venv/installed
 	$(BIN)/python docs/build.py
+
+# In an environment of its own: it needs neither torch nor the other packages.
+site: .venv-docs/installed
+	.venv-docs/bin/mkdocs build --strict --quiet
+	@echo "build/site/index.html: $$(find build/site -name '*.html' | wc -l) pages"
+
+.venv-docs/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt mkdocs-material "mkdocstrings[python]" ruff
+	touch $@
 
 evidence: .venv/installed
 	$(BIN)/python docs/evidence.py

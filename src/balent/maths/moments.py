@@ -21,7 +21,7 @@ from balent.types import Array, ByClass, Indices, Scores
 class Moments:
     """Moments of n draws at each point of a pool. `a + b` merges draws, `m[2:5]` slices the pool.
 
-    The variance of "the label is c" has two parts, E[P](1 - E[P]) = within + var: the uncertainty
+    The variance of "the label is c" has two parts, E[P] (1 - E[P]) = within + var: the uncertainty
     within each draw, and the disagreement between draws.
 
     >>> m = Moments.of(torch.tensor([[[0.9, 0.1], [0.5, 0.5]]]))  # 1 point, 2 draws, 2 classes
@@ -79,7 +79,7 @@ class Moments:
 
     @cached_property
     def rest(self) -> ByClass:
-        """1 - E[P], exact near 0 as well: E[P](1 - E[P]) = within + var, over E[P]."""
+        """1 - E[P], exact near 0 as well: E[P] (1 - E[P]) = within + var, over E[P]."""
         return torch.where(self.mean > 0.5, (self.within + self.var) / self.mean, 1 - self.mean)
 
     @cached_property

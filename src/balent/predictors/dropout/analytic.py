@@ -127,7 +127,7 @@ def _quadrature(centre: Tensor, sd: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _normalised(mean: Tensor, square: Tensor, surprise: Tensor) -> Moments:
-    """Means that sum to 1, with variances in proportion; what varies within draws is the rest of E[P](1 - E[P])."""
+    """Means that sum to 1, with variances in proportion; what varies within draws is the rest of E[P] (1 - E[P])."""
     total = mean.sum(-1, keepdim=True)
     var, mean = (square - mean.square()).clamp(min=0) / total.square(), mean / total
     both = mean * _complement(mean)
