@@ -1,4 +1,4 @@
-"""Rebuilds the tables and figures of evidence.md and evidence/ from the records in results/.
+"""Rebuilds the tables and figures of the README, evidence.md and evidence/ from the records in results/.
 
 python docs/evidence.py                    tables between `<!-- results NAME -->` and `<!-- /results -->`, figures
 python docs/evidence.py pack NAME RUNS…    puts finished runs into results/, without their pictures
@@ -27,7 +27,8 @@ from balent.report.sentence import points as signed
 from balent.report.significance import interval
 
 FIGURES = Path(__file__).with_name("evidence")
-RESULTS = Path(__file__).parent.parent / "results"
+README = Path(__file__).parent.parent / "README.md"
+RESULTS = README.with_name("results")
 AGAINST = ["gain on random (corrected 95 % CI)", "labels to random's end"]
 SPENT = ["spent on duplicates"]
 
@@ -198,8 +199,8 @@ def main() -> None:
 
 def build() -> None:
     """Rebuilds the blocks of all pages."""
-    for page in (FIGURES.with_suffix(".md"), *sorted(FIGURES.glob("*.md"))):
-        place = "" if page.parent == FIGURES else f"{FIGURES.name}/"
+    for page in (README, FIGURES.with_suffix(".md"), *sorted(FIGURES.glob("*.md"))):
+        place = "" if page.parent == FIGURES else f"{FIGURES.name}/"  # of figures
         built = BLOCK.sub(
             lambda block: block[1] + KINDS[block[2]](block[3]).replace("](", f"]({place}") + block[4],  # noqa: B023
             page.read_text(encoding="utf-8"),

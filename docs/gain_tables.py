@@ -9,7 +9,7 @@
     python docs/gain_tables.py parts results/gain.jsonl.gz results/parts.jsonl.gz     auto with parts of it changed
     python docs/gain_tables.py heads results/heads.jsonl.gz             heads on random labels
 
-`head=logistic`, `sets=usual` (or `faulty`) and `of=badge` choose; of heads, `at=1,5,50`. Gains are points of accuracy
+`head=logistic`, `sets=usual` (or `faulty`), `of=badge` and `at=1,5,50` (counts) choose. Gains are points of accuracy
 on the test set: mean ± half a 95 % t interval over seeds, paired by seed. The area is the mean over the counts. A bold
 gain is negative beyond chance: p ≤ 0.05 after Holm's correction over the counts of its row.
 """
@@ -49,16 +49,17 @@ def mean(values: np.ndarray, bold: bool = False) -> str:
     return f"**{text}**" if bold else text
 
 
-def on_random(found: Curves, of: str = "auto") -> str:
+def on_random(found: Curves, of: str = "auto", at: str = "") -> str:
+    counts = [int(n) for n in at.split(",") if n] or found.counts
     rows = []
     for case in found.cases:
         gained = found.gains(case, of, "random")
         if len(gained):
             bad = beyond_chance(gained) & (gained.mean(0) < 0)
-            cells = [mean(*column) for column in zip(gained.T, bad, strict=True)]
-            cells += [""] * (len(found.counts) - len(cells))
+            by_count = dict(zip(found.counts, map(mean, gained.T, bad), strict=False))
+            cells = [by_count.get(n, "") for n in counts]
             rows.append([f"{titled(case)} ({len(gained)})", *cells, mean(gained.mean(1))])
-    return table(["set, head (seeds)", *map(str, found.counts), "area"], rows)
+    return table(["set, head (seeds)", *map(str, counts), "area"], rows)
 
 
 def on_others(found: Curves, of: str = "auto") -> str:
@@ -194,8 +195,8 @@ def shown(words: list[str]) -> str:
     chosen = dict(word.split("=") for word in rest if "=" in word)
     if name == "heads":
         return heads(*paths, **chosen)
-    of = {"of": chosen["of"]} if "of" in chosen else {}
-    return TABLES[name](Curves.read(*paths).only(chosen.get("head", ""), chosen.get("sets", "")), **of)
+    found = Curves.read(*paths).only(chosen.pop("head", ""), chosen.pop("sets", ""))
+    return TABLES[name](found, **chosen)
 
 
 if __name__ == "__main__":
