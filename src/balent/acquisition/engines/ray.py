@@ -79,7 +79,7 @@ class RayEngine:
         for done in self._done(len(spans), jobs, journal, first):
             fold = fold.merge(_filled(pickle.loads(empty), done.result))
             if isinstance(source, Skips):
-                source.skipped += [entry for entry in done.skipped if entry not in source.skipped]
+                source.skipped.extend(entry for entry in done.skipped if entry not in source.skipped)
         return fold
 
     def read(self, sampled: Sampled, source: Rereadable, positions: Indices, what: Reading) -> Tensor:
