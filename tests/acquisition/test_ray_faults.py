@@ -1,6 +1,7 @@
 """Workers, machines and the process itself die: the picks stay the same, and little is done twice."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -166,4 +167,6 @@ def test_a_machine_that_dies_costs_two_spans_per_worker_at_most(files):
         assert 1 <= len(said) <= 2
         assert repeated(files) <= 2
     finally:
+        folder = Path(cluster.head_node.get_session_dir_path())
         cluster.shutdown()
+        shutil.rmtree(folder, ignore_errors=True)

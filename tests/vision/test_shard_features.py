@@ -1,6 +1,7 @@
 """Features of images in shards: a file for each, the same by one process and on a cluster; what is done is kept."""
 
 import tarfile
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -41,7 +42,7 @@ def pool(tmp_path):
     """Archives of 4, 0 and 7 images."""
     folder = tmp_path / "pool"
     folder.mkdir()
-    for shard, (a, b) in enumerate(zip(ENDS, ENDS[1:], strict=False)):
+    for shard, (a, b) in enumerate(pairwise(ENDS)):
         with tarfile.open(folder / f"{shard}.tar", "w") as file:
             for i in range(a, b):
                 sharded.add(file, f"photo-{i:02d}.png", FILES[i])

@@ -8,7 +8,6 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass, field
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ import torch
 
 from balent.data import outputs, shard_formats, storage
 from balent.data.damage import Skipped
+from balent.data.shard_paths import short
 from balent.data.shards import Shards, Span
 from balent.data.span_source import ROW, SHIFT, SpanSource
 from balent.types import Indices
@@ -161,9 +161,7 @@ class Unfinished:
 
 def file_names(paths: Sequence[str], suffix: str | None = None) -> list[str]:
     """The name of each shard below the folder that they share; .npy or .parquet as the shard, or the suffix."""
-    folders = [path.split("/")[:-1] for path in paths]
-    shared = sum(1 for _ in takewhile(lambda level: len(set(level)) == 1, zip(*folders, strict=False)))
-    return [_file_name("/".join(path.split("/")[shared:]), suffix) for path in paths]
+    return [_file_name(path, suffix) for path in short(paths)]
 
 
 def _file_name(path: str, suffix: str | None) -> str:
