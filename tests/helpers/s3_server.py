@@ -11,7 +11,7 @@ EVERY = 10
 @contextmanager
 def flaky_s3():
     """Its address, and the paths that it was asked for."""
-    pytest.importorskip("s3fs")
+    s3fs = pytest.importorskip("s3fs")
     server = pytest.importorskip("moto.server")
     from werkzeug.serving import make_server
 
@@ -28,7 +28,9 @@ def flaky_s3():
     running = make_server("127.0.0.1", 0, flaky, threaded=True)
     thread = threading.Thread(target=running.serve_forever, daemon=True)
     thread.start()
+    s3fs.S3FileSystem.clear_instance_cache()  # one that was made before knows another address
     yield f"http://127.0.0.1:{running.server_port}", seen
+    s3fs.S3FileSystem.clear_instance_cache()
     running.shutdown()
     thread.join()
     running.server_close()
