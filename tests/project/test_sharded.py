@@ -98,3 +98,16 @@ def test_keys_that_are_not_unique_and_rows_that_are_no_features_are_refused(pool
     np.save(pool / "1.npy", np.zeros((2, 3, 4, 4), np.uint8))
     with pytest.raises(ValueError, match=r"are uint8 of shape \[3, 4, 4\] each; of images .*balent embed"):
         list(Sharded(str(pool / "1.npy")).found())
+
+
+@pytest.mark.slow
+def test_a_project_asks_the_same_items_whatever_its_engine(pool, tmp_path):
+    pytest.importorskip("ray", reason="the engine of a cluster needs ray: pip install 'balent[ray]'")
+    sharded.npy(pool, X, ENDS)
+    asked = []
+    for engine in ("local", "ray"):
+        settings = {"classes": ["low", "high"], "engine": engine, "strategy": "balentacq", "audit": 0}
+        project = Project.create(tmp_path / engine, pool, **settings)
+        labelled(project, {0: "000.npy#0", 39: "002.npy#24", 20: "002.npy#5"})
+        asked.append([item.id for item in project.ask(5)])
+    assert asked[0] == asked[1]

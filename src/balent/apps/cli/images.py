@@ -97,6 +97,7 @@ def _embed_shards(
     data: str, output: Path, how: dict[str, Any], settings: dict[str, Any], engine: str, cluster: dict[str, Any]
 ) -> None:
     from balent.acquisition import engines
+    from balent.apps.cli import screen
     from balent.data.shards import Shards
     from balent.vision.photos import Photos
     from balent.vision.shard_features import SPAN, embed_shards
@@ -105,8 +106,8 @@ def _embed_shards(
         cluster["span_rows"] = cluster["span_rows"] or SPAN
     running, photos = engines.asked(engine, cluster, say), Photos(**how)
     shards = Shards.of(data, size=photos.side, **settings)
-    with stoppable(), engines.kept(running):
-        embed_shards(shards, photos, output, engine=running, progress=err.is_terminal)
+    with stoppable(), engines.kept(running), screen.counted("images", err) as progress:
+        embed_shards(shards, photos, output, engine=running, progress=progress)
     say_left_out(shards)
     say(f"{output}: {photos.width} features of {shards.size:,} images in {len(shards.shards):,} shards")
 
