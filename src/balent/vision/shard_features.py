@@ -45,7 +45,7 @@ def embed_shards(
     shards    images; the size that they are read with must be that of the backbone
     photos    computes the features
     folder    where the files are written; those that are complete, with the same settings, are kept
-    engine    "local", "ray", or a `balent.RayEngine`
+    engine    "local", or a `balent.RayEngine` with small spans (span_rows=1024): images take long
     progress  True for a progress bar, or a function of the images done and the number of images
     """
     _check(shards, photos)

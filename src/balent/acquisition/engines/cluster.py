@@ -153,7 +153,7 @@ def result(reference: Reference, what: str) -> Any:
 
 
 def awaited(workers: list[Handle], say: Callable[[str], None]) -> None:
-    """Until the first worker has started. To wait for room is right where machines are added; but it is said."""
+    """Until the first worker has started. Waiting is right where machines are added, but not in silence."""
     ray = _ray()
     pings = [worker.ping.remote() for worker in workers]
     if not ray.wait(pings, num_returns=1, timeout=PATIENCE)[0]:
