@@ -26,7 +26,7 @@ Call = Callable[[Handle], Reference]
 
 @dataclass
 class Cluster:
-    """A connection to Ray. `own`: it was made here, and ends here. `folder`: where a cluster of one's own logs."""
+    """A connection to Ray. `own`: it was made here, and ends here. `folder`: where it logs, if it was made here."""
 
     own: bool
     folder: Path | None = None
