@@ -5,6 +5,7 @@ import contextlib
 import doctest
 import importlib
 import io
+import json
 import math
 import re
 import runpy
@@ -37,6 +38,53 @@ def blocks(page, *languages):
 
 def named(path):
     return str(path.relative_to(ROOT))
+
+
+# ── manifests ────────────────────────────────────────────────────────────────────────────────────
+
+
+def manifests():
+    """Those of docs/scale.md by kind: KubeRay's, and that of `ray up`."""
+    yaml = pytest.importorskip("yaml", reason="manifests are read with PyYAML, which comes with ray")
+    found = [yaml.safe_load(text) for _, text in blocks(ROOT / "docs" / "scale.md", "yaml")]
+    return {manifest.get("kind", "ray up"): manifest for manifest in found}
+
+
+def pinned():
+    """The version of Ray that tests run with."""
+    return re.search(r"^ray==(.+)$", (ROOT / "constraints.txt").read_text(), re.M)[1]
+
+
+def test_the_job_of_kuberay_runs_a_command_that_there_is():
+    """Options are parsed as the command line does it; one that does not exist would end with an exit code."""
+    spec = manifests()["RayJob"]["spec"]
+    program, name, *words = shlex.split(spec["entrypoint"])
+    assert (program, name) == ("balent", "acquire")
+    given = COMMANDS[name].make_context(name, words).params
+    assert (given["engine"], given["address"], given["k"]) == ("ray", "auto", 500)
+    kept = {mount["mountPath"] for mount in head_of(spec)["volumeMounts"]}
+    assert all(any(str(given[name]).startswith(path) for path in kept) for name in ("resume", "output"))
+
+
+def head_of(spec):
+    return spec["rayClusterSpec"]["headGroupSpec"]["template"]["spec"]["containers"][0]
+
+
+def test_all_machines_of_a_manifest_have_one_image_one_level_and_the_version_that_is_tested():
+    spec, version = manifests()["RayJob"]["spec"], pinned()
+    groups = [worker["template"]["spec"]["containers"][0] for worker in spec["rayClusterSpec"]["workerGroupSpecs"]]
+    assert all((one["image"], one["env"]) == (head_of(spec)["image"], head_of(spec)["env"]) for one in groups)
+    assert {item["name"] for item in head_of(spec)["env"]} >= {"OMP_NUM_THREADS", "BALENT_KERNEL"}
+    assert spec["rayClusterSpec"]["rayVersion"] == version
+    assert f"rayproject/ray:{version}-" in (ROOT / "docs" / "scale.md").read_text()
+    assert f"ray[default]=={version}" in manifests()["ray up"]["setup_commands"][0]
+
+
+def test_the_manifest_of_ray_up_obeys_the_schema_of_ray():
+    ray = pytest.importorskip("ray", reason="the schema comes with ray")
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads((Path(ray.__file__).parent / "autoscaler" / "ray-schema.json").read_text())
+    jsonschema.validate(manifests()["ray up"], schema)
 
 
 # ── Python ───────────────────────────────────────────────────────────────────────────────────────

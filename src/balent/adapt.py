@@ -48,7 +48,7 @@ PIECE = 1 << 20  # positions at a time
 class Untrained:
     """In place of posterior samples where there is no model yet: it answers nothing."""
 
-    traits = Traits(plan="no model yet")
+    traits = Traits(plan="no model yet", answers=False)
 
     def __call__(self, batch: Batch, positions: Indices | None = None) -> Probabilities:
         raise ValueError("there is no model yet: label points of two classes first, chosen by auto or at random")
@@ -105,8 +105,8 @@ def features(sampled: Sampled, batch: Batch, positions: Indices | None = None) -
 
 
 def trained(sampled: Sampled) -> bool:
-    """Does it answer?  Before the first labels there is no model that could."""
-    return not isinstance(sampled, Untrained)
+    """Does it give draws?  Before the first labels there is no model that could."""
+    return traits(sampled).answers
 
 
 def few(sampled: Sampled, count: int) -> Sampled:

@@ -86,6 +86,7 @@ class Traits:
     features: bool = True  # its method `features`, if it has one, works
     costly: bool = False  # each draw costs much when it is first needed, so no more of them are made than are used
     by_position: bool = False  # it knows points by their positions alone, not by inputs (`balent.Draws`)
+    answers: bool = True  # it gives draws; False: there is no model yet, or it has features only
 
 
 @runtime_checkable

@@ -1,8 +1,13 @@
 """The engine of a cluster: picks and scores are those of one process, bit for bit."""
 
+import contextlib
 import copy
 import pickle
+import subprocess
+import sys
+import time
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +17,7 @@ from helpers.spanned import NpyFiles
 import balent
 from balent import RayEngine, acquire
 from balent.acquisition import loading
+from balent.acquisition.engines import cluster
 from balent.acquisition.engines.cluster import check_room, places
 from balent.acquisition.engines.likeness import Likeness, Refused
 from balent.acquisition.engines.mapped_pool import portable
@@ -51,9 +57,10 @@ def assert_same(one, other):
 
 EVERY = [
     *("balentacq", "random", "power:bald", "jitter:balentacq", "diverse:bald", "auto", "herding", "batch_bald"),
-    *("core_mse", "core_mse(reference=1500)", "core_log", "badge", "core_set"),
+    *("core_mse", "core_mse(reference=1500)", "core_log", "badge", "core_set", "cluster_margin", "seals:balentacq"),
 ]
 SHARED = ("batch_bald", "core_mse", "core_log")  # which compare points through their draws
+OWN = [name for name in EVERY if not name.startswith(SHARED)]  # with masks per point too
 
 
 @pytest.mark.parametrize("strategy", EVERY)
@@ -64,11 +71,11 @@ def test_picks_and_scores_of_every_strategy_are_those_of_one_process(engine, pre
     assert_same(acquire(sampled, rows, 40, strategy, labelled=labelled, engine=engine), local)
 
 
-@pytest.mark.parametrize("strategy", [name for name in EVERY if not name.startswith(SHARED)])
+@pytest.mark.parametrize("strategy", OWN)
 def test_masks_per_point_belong_to_points_wherever_they_are_scored(engine, predictor, rows, strategy):
     sampled = predictor.sample(20, seed=0, masks="per-point")
-    local = acquire(sampled, rows, 40, strategy)
-    assert_same(acquire(sampled, rows, 40, strategy, engine=engine), local)
+    local = acquire(sampled, rows, 40, strategy, labelled=rows[:50] + 1)
+    assert_same(acquire(sampled, rows, 40, strategy, labelled=rows[:50] + 1, engine=engine), local)
 
 
 @pytest.mark.parametrize("masks", ["shared", "per-point"])
@@ -189,6 +196,40 @@ def test_workers_stay_from_one_call_to_the_next(engine, predictor, rows):
     assert found[0] == found[1]
 
 
+def test_nothing_is_left_of_a_cluster_that_was_made_here(tmp_path):
+    """In a process of its own, since this one has a cluster already. Ray keeps a folder for each unless told not to."""
+    script = tmp_path / "once.py"
+    script.write_text(ONCE)
+    folder = Path(subprocess.run([sys.executable, script], capture_output=True, text=True, check=True).stdout.strip())
+    assert folder.name.startswith("session_")
+    assert not folder.exists()
+    deadline = time.monotonic() + 30
+    while (left := processes(folder.name)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert left == []
+
+
+ONCE = """
+import numpy as np, torch, balent
+from balent.acquisition.engines import RayEngine
+
+if __name__ == "__main__":
+    sampled = balent.MCDropout(torch.nn.Sequential(torch.nn.Dropout(0.5), torch.nn.Linear(3, 2))).sample(5, seed=0)
+    with RayEngine(workers=1) as engine:
+        balent.acquire(sampled, np.ones((9, 3), np.float32), 2, "bald", engine=engine)
+        print(engine._cluster.folder)
+"""
+
+
+def processes(word):
+    """Command lines with this word."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended
+            found.append((place / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+    return [line for line in found if word in line]
+
+
 def test_points_are_counted_as_spans_are_done(engine, predictor, rows):
     seen = []
     acquire(predictor.sample(5, seed=0), rows, 3, "bald", engine=engine, progress=lambda *n: seen.append(n))
@@ -210,6 +251,16 @@ def test_more_workers_than_there_is_room_for_are_refused():
         check_room(0, 3, 4)
 
 
+def test_a_cluster_without_room_is_not_waited_for_in_silence(engine, predictor, rows, monkeypatch):
+    acquire(predictor.sample(5, seed=0), rows, 3, "bald", engine=engine)  # its workers have all CPUs
+    monkeypatch.setattr(cluster, "PATIENCE", 0.5)
+    said, waiting = [], engine._cluster.workers(1)
+    cluster.awaited(waiting, said.append)
+    cluster.end(waiting)
+    assert len(said) == 1
+    assert said[0].startswith("no worker has started in 0 s: the CPUs of the cluster are taken")
+
+
 def test_a_worker_that_would_change_bits_is_refused(rows):
     here = Likeness.here()
     other = replace(here, kernel="avx9", torch="1.0")
@@ -226,8 +277,9 @@ def test_neither_spans_nor_workers_change_a_bit(predictor, workers, span_rows):
     rows = np.random.default_rng(1).standard_normal((2 * 65_536 + 1, WIDTH)).astype(np.float32) * 2
     shared, own = (predictor.sample(20, seed=0, masks=masks) for masks in ("shared", "per-point"))
     with RayEngine(workers=workers, span_rows=span_rows) as engine:
-        for sampled, strategy in [*((shared, name) for name in EVERY), (own, "balentacq"), (own, "power:bald")]:
-            assert_same(acquire(sampled, rows, 40, strategy, engine=engine), once(sampled, rows, strategy))
+        for sampled, strategy in [*((shared, name) for name in EVERY), *((own, name) for name in OWN)]:
+            found = acquire(sampled, rows, 40, strategy, labelled=rows[:50] + 1, engine=engine)
+            assert_same(found, once(sampled, rows, strategy))
         for sampled in (shared, own):
             local = acquire(sampled, rows, 40, "bald", draws="auto")
             assert_same(acquire(sampled, rows, 40, "bald", draws="auto", engine=engine), local)
@@ -240,5 +292,5 @@ def once(sampled, rows, strategy):
     """The picks of one process."""
     key = strategy, sampled.traits.shared
     if key not in LOCAL:
-        LOCAL[key] = acquire(sampled, rows, 40, strategy)
+        LOCAL[key] = acquire(sampled, rows, 40, strategy, labelled=rows[:50] + 1)
     return LOCAL[key]

@@ -1,6 +1,7 @@
 """Workers, machines and the process itself die: the picks stay the same, and little is done twice."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -141,6 +142,8 @@ def test_a_process_that_is_killed_goes_on_from_its_journal(files, tmp_path):
     scores = [score.hex() for score in local.scores.tolist()]
     assert second.stdout.splitlines()[-1] == f"picks {local.indices.tolist()} {scores}"
     assert repeated(files) <= 2 * 2 + 2  # two per worker; each process tries the first block
+    for folder in Path(os.environ.get("RAY_TMPDIR", "/tmp"), "ray").glob(f"session_*_{first.pid}"):
+        shutil.rmtree(folder, ignore_errors=True)  # a process that is killed cannot do it
 
 
 @pytest.mark.slow
@@ -166,4 +169,6 @@ def test_a_machine_that_dies_costs_two_spans_per_worker_at_most(files):
         assert 1 <= len(said) <= 2
         assert repeated(files) <= 2
     finally:
+        folder = Path(cluster.head_node.get_session_dir_path())
         cluster.shutdown()
+        shutil.rmtree(folder, ignore_errors=True)

@@ -7,10 +7,9 @@ import pytest
 import torch
 
 import balent
-from balent import RayEngine, acquire
+from balent import RayEngine, Shards, acquire
 
 pytest.importorskip("ray", reason="the engine of a cluster needs ray: pip install 'balent[ray]'")
-Shards = pytest.importorskip("balent.data.shards", reason="pools in many files are merged from their own branch").Shards
 
 LENGTHS = (3000, 1, 2048, 1500)
 
@@ -82,6 +81,14 @@ def test_with_a_key_picks_do_not_depend_on_files_nor_on_the_engine(engine, sampl
     assert one.ids(found.indices) == other.ids(again.indices)
 
 
+def test_a_manifest_in_another_order_has_the_same_picks(engine, sampled, folders):
+    """Files are numbered by their names, not by the order in which they are listed."""
+    files = [str(folders / "npy" / f"{i}.npy") for i in (2, 0, 3, 1)]
+    for strategy in ("balentacq", "power:bald", "core_mse"):
+        local = acquire(sampled["shared"], Shards.of(folders / "npy"), 30, strategy)
+        assert_same(acquire(sampled["shared"], Shards.of(files), 30, strategy, engine=engine), local)
+
+
 def test_a_race_over_shards(engine, sampled, folders):
     pool = Shards.of(folders / "npy")
     local = acquire(sampled["shared"], pool, 30, "bald", draws="auto")
@@ -113,3 +120,28 @@ def test_what_cannot_be_read_is_named_or_left_out_and_listed(engine, sampled, fo
     )
     assert one.skipped
     assert sorted(map(str, one.skipped)) == sorted(map(str, other.skipped))
+
+
+def test_scores_beside_shards_have_the_blocks_of_one_process_and_list_what_was_left_out(
+    engine, sampled, tmp_path, monkeypatch
+):
+    """Defects: on a cluster the source of unfinished shards had blocks of 1,024 points, whatever fits in memory, and
+    forgot which rows had been left out."""
+    import pyarrow
+    from pyarrow import parquet
+
+    rows = np.random.default_rng(0).standard_normal((3000, 6)).astype(np.float32)
+    cells = [None if i == 1500 else row for i, row in enumerate(rows)]
+    (tmp_path / "pool").mkdir()
+    parquet.write_table(pyarrow.table({"x": cells}), tmp_path / "pool" / "0.parquet", row_group_size=700)
+    memory, found, left_out = 1 << 19, {}, {}
+    monkeypatch.setattr(engine, "memory", memory)
+    for name, running in {"local": "local", "ray": engine}.items():
+        pool = Shards.of(tmp_path / "pool", skip_bad=True)
+        settings = {"scores": tmp_path / name, "memory": memory, "engine": running}
+        found[name] = acquire(sampled["shared"], pool, 30, "bald", **settings)
+        left_out[name] = [(entry.first, entry.rows) for entry in pool.skipped]
+    assert left_out["ray"] == left_out["local"] == [(1500, 1)]
+    assert_same(found["ray"], found["local"])
+    one, other = (parquet.read_table(tmp_path / name / "0.parquet") for name in found)
+    assert np.array_equal(one["bald"].to_numpy(), other["bald"].to_numpy(), equal_nan=True)

@@ -9,7 +9,7 @@ from pyarrow import parquet
 from torch import nn
 
 from balent import MCDropout, Shards, acquire
-from balent.acquisition.score_folder import file_names
+from balent.acquisition.shard_files import file_names
 
 X = np.random.default_rng(0).standard_normal((sharded.ENDS[-1], 6)).astype(np.float32)
 

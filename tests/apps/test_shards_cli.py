@@ -12,6 +12,7 @@ from pyarrow import parquet
 from typer.testing import CliRunner
 
 from balent.apps import cli
+from balent.apps.cli import screen
 
 X = np.random.default_rng(0).standard_normal((sharded.ENDS[-1], 4)).astype(np.float32)
 P = probabilities(50, 12, 3).numpy()
@@ -167,3 +168,39 @@ def test_shards_that_are_no_draws_are_refused(run):
         "each row must be the draws of a point, [draws, classes], but has the shape (4,)"
         in run("score", "npy", code=2).stderr
     )
+
+
+def test_a_cluster_gives_the_same_file_of_picks_and_goes_on_from_its_journal(run):
+    pytest.importorskip("ray", reason="the engine of a cluster needs ray: pip install 'balent[ray]'")
+    words = ("parquet", "--column", "x", "--key", "id")
+    expected = acquired(run, *words)
+    cluster = ("--engine", "ray", "--workers", 2, "--span-rows", 1024, "--resume", "journal")
+    assert acquired(run, *words, *cluster) == expected
+    [journal] = Path("journal").iterdir()
+    assert len(list(journal.glob("*.safetensors"))) == 5  # 1,025 rows are two spans, 1,301 too
+    assert acquired(run, *words, *cluster[:-2], "--resume", "journal", "--scores", "scores") == expected
+    assert sorted(path.name for path in Path("scores").glob("*.parquet")) == [f"00{i}.parquet" for i in range(4)]
+
+
+@pytest.mark.parametrize("words", [("--workers", 2), ("--span-rows", 1024), ("--resume", "j"), ("--address", "auto")])
+def test_settings_of_a_cluster_are_refused_without_one(run, words):
+    said = run("acquire", "models.py:classifier", "npy", "-k", 5, *words, code=2).stderr
+    assert f"{words[0]} is for --engine ray, but the engine is local" in said
+
+
+def test_labelled_points_can_be_named(run):
+    """The neighbours of a labelled point are the candidates: with one neighbour of each, these are the picks."""
+    np.save("known.npy", X[[7, 2000]] + 1e-4)
+    run(
+        *("acquire", "models.py:classifier", "npy", "-k", 2, "-o", "picks.csv"),
+        *("-s", "seals:bald(neighbours=1)", "--labelled", "known.npy"),
+    )
+    assert {row["id"] for row in rows("picks.csv")} == {"npy/000.npy#7", f"npy/003.npy#{2000 - sharded.ENDS[3]}"}
+
+
+def test_a_log_has_lines_about_the_progress(run, monkeypatch):
+    """Not only a terminal: a night's job is looked at through its log."""
+    monkeypatch.setattr(screen, "QUIET", 0.0)
+    said = run("acquire", "models.py:classifier", "npy", "-k", 5, "-s", "bald", "-o", "picks.csv").stderr
+    assert f"{len(X)} of {len(X)} points, " in said
+    assert "a second, 0:00 left" in said

@@ -2,13 +2,13 @@
 
 import io
 import math
-import threading
 
 import fsspec
 import numpy as np
 import pytest
 import torch
 from helpers import sharded
+from helpers.s3_server import credentials, flaky_s3, uploaded
 from helpers.small import head, seeded
 from torch import nn
 
@@ -143,47 +143,19 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch):
 
 @pytest.fixture(scope="module")
 def s3():
-    """A server of S3 on this machine that fails every tenth request, and what it was asked."""
-    pytest.importorskip("s3fs")
-    server = pytest.importorskip("moto.server")
-    from werkzeug.serving import make_server
-
-    app, seen = server.DomainDispatcherApplication(server.create_backend_app), []
-
-    def flaky(environ, start):
-        if environ["REQUEST_METHOD"] in ("GET", "HEAD"):
-            seen.append(environ["PATH_INFO"])
-            if len(seen) % 10 == 0:
-                start("503 Slow Down", [("Content-Type", "text/plain")])
-                return [b"slow down"]
-        return app(environ, start)
-
-    running = make_server("127.0.0.1", 0, flaky, threaded=True)
-    thread = threading.Thread(target=running.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{running.server_port}", seen
-    running.shutdown()
-    thread.join()
-    running.server_close()
+    with flaky_s3() as found:
+        yield found
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")  # of the server and of aiobotocore
 @pytest.mark.parametrize("name", sharded.FORMATS)
 def test_a_server_of_s3_that_fails_every_tenth_request_gives_the_same_picks(sampled, s3, tmp_path, monkeypatch, name):
-    import boto3
-
     address, seen = s3
-    monkeypatch.setenv("AWS_ENDPOINT_URL", address)
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "any")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "any")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    for variable, value in credentials(address).items():
+        monkeypatch.setenv(variable, value)
     sharded.FORMATS[name](tmp_path, X)
-    client = boto3.client("s3", endpoint_url=address)
-    client.create_bucket(Bucket=f"pool-{name}")
-    for path in sorted(tmp_path.iterdir()):
-        client.put_object(Bucket=f"pool-{name}", Key=f"part/{path.name}", Body=path.read_bytes())
-    shards = Shards.of(f"s3://pool-{name}/part")
+    shards = Shards.of(uploaded(address, tmp_path, f"pool-{name}"))
     assert all(len(shard.stamp) >= 32 for shard in shards.shards)  # etags
     for strategy in ("bald", "auto", "power:bald"):
         picks = acquire(sampled, shards, 8, strategy)

@@ -7,7 +7,8 @@ import torch
 from helpers.examples import normal, probabilities
 
 from balent import Draws
-from balent.acquisition.beside import ScoreTable, Together
+from balent.acquisition.beside import ScoresBy, Together
+from balent.acquisition.passed import Passed
 from balent.geometry.distances import Points
 from balent.geometry.embedded import Embedding
 from balent.geometry.k_nearest import KNearest
@@ -118,7 +119,7 @@ def test_all_folds_but_those_of_streams_are_kept_as_tensors():
 def test_scores_of_all_points_are_written_where_the_writer_is():
     """A worker keeps them, and has no writer."""
     written = []
-    table = ScoreTable({"bald": bald}, 0, lambda positions, scores: written.append((positions, scores)))
+    table = Passed(ScoresBy({"bald": bald}, 0), lambda positions, scores: written.append((positions, scores)))
     sent = pickle.loads(pickle.dumps(table))
     sent.add(SAMPLED, torch.arange(9), torch.arange(9))
     assert written == []

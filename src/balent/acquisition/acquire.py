@@ -9,10 +9,11 @@ from pathlib import Path
 import torch
 
 from balent import adapt, checks, names
-from balent.acquisition.beside import ScoreTable
+from balent.acquisition.beside import ScoresBy
 from balent.acquisition.engines import opened
 from balent.acquisition.engines.local import MEMORY, Local
 from balent.acquisition.engines.ray import RayEngine
+from balent.acquisition.passed import Passed
 from balent.acquisition.progress import counting
 from balent.acquisition.score_file import written
 from balent.acquisition.score_folder import ScoreFolder, is_folder
@@ -222,17 +223,17 @@ def _wanted(chosen: Strategy, measures: Sequence[str]) -> dict[str, Measure]:
 @contextmanager
 def _tables(
     path: str | os.PathLike[str] | None, wanted: Mapping[str, Measure], source: Source, seed: int
-) -> Iterator[tuple[ScoreTable | None, ScoreFolder | None]]:
+) -> Iterator[tuple[Passed | None, ScoreFolder | None]]:
     """A fold that writes the scores of all points, if that was asked for; for shards also the folder that it fills."""
     if path is None:
         yield None, None
     elif isinstance(source, Shards) and is_folder(path, source):
         with ScoreFolder(Path(path), source, list(wanted), seed) as folder:
-            yield ScoreTable(wanted, seed, folder.write), folder
+            yield Passed(ScoresBy(wanted, seed), folder.write), folder
     else:
         total = source.shards[0].rows if isinstance(source, Shards) else source.size
         with written(path, list(wanted), total) as write:
-            yield ScoreTable(wanted, seed, write), None
+            yield Passed(ScoresBy(wanted, seed), write), None
 
 
 def _with_error(sampled: Sampled, view: View, picks: Picks, chosen: Strategy) -> Picks:

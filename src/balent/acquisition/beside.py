@@ -1,11 +1,10 @@
-"""Several folds in one pass over the pool: for example a strategy's fold, and a table of scores for a file.
+"""Several folds in one pass over the pool: for example a strategy's fold, and one that passes scores to a file.
 
 The moments of a block are computed once, for all of them.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -13,7 +12,6 @@ from torch import Tensor
 from balent import adapt
 from balent.maths.error import merged
 from balent.maths.moments import Moments
-from balent.strategies.column import Column
 from balent.strategies.nesting import nested, unnested
 from balent.strategies.top_k import ByMeasure
 from balent.types import Batch, Fold, HasState, Indices, Measure, Probabilities, Sampled
@@ -72,42 +70,13 @@ class Known:
         return self.found
 
 
-@dataclass
-class ScoreTable:
-    """A fold that passes the scores of each block to a writer. Sent to a worker it has none, and keeps them."""
+@dataclass(frozen=True)
+class ScoresBy:
+    """A reading: the scores of each point, a column for each measure. `seed` is that of random scores."""
 
     measures: Mapping[str, Measure]
     seed: int
-    write: Callable[[Indices, Tensor], None] | None = field(repr=False)
-    column: Column = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        self.column = Column(self.scores)
-
-    def add(self, sampled: Sampled, batch: Batch, positions: Indices) -> None:
-        if self.write is None:
-            self.column.add(sampled, batch, positions)
-        else:
-            self.write(positions, self.scores(sampled, batch, positions))
-
-    def scores(self, sampled: Sampled, batch: Batch, positions: Indices) -> Tensor:
-        """A column for each measure."""
+    def __call__(self, sampled: Sampled, batch: Batch, positions: Indices) -> Tensor:
         found = [ByMeasure(f, self.seed)(sampled, batch, positions).cpu() for f in self.measures.values()]
         return torch.stack(found, 1)
-
-    def merge(self, other: "ScoreTable") -> "ScoreTable":
-        """The writer is here; what comes from workers is written."""
-        if self.write is None:
-            self.column.merge(other.column)
-        elif other.column.count:
-            self.write(other.column.positions, other.column.values)
-        return self
-
-    def state(self) -> dict[str, Tensor]:
-        return self.column.state()
-
-    def load_state(self, state: dict[str, Tensor]) -> None:
-        self.column.load_state(state)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "write": None}

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from balent import checks
 from balent.data import outputs
+from balent.data.filled import filled
 from balent.types import Indices
 
 Write = Callable[[Indices, Tensor], None]
@@ -37,18 +38,9 @@ def table(path: Path, suffix: str, names: list[str], total: int, first: int = 0)
     return WRITERS[suffix](path, names, total, first)
 
 
-@contextmanager
-def _npy(path: Path, names: list[str], total: int, first: int = 0) -> Iterator[np.ndarray]:
+def _npy(path: Path, names: list[str], total: int, first: int = 0) -> AbstractContextManager[np.ndarray]:
     """A table to fill, which is the file."""
-    if not total:
-        with path.open("wb") as file:
-            np.save(file, np.empty((0, len(names))))
-        yield np.empty((0, len(names)))
-        return
-    table = np.lib.format.open_memmap(path, "w+", np.float64, (total, len(names)))
-    _reserve(path)
-    yield table
-    table.flush()
+    return filled(path, (total, len(names)), np.dtype(np.float64))
 
 
 @contextmanager
@@ -65,10 +57,3 @@ def _parquet(path: Path, names: list[str], total: int, first: int = 0) -> Iterat
 
 
 WRITERS = {".npy": _npy, ".parquet": _parquet}
-
-
-def _reserve(path: Path) -> None:
-    """Reserves disk space for the whole file: writing to a mapped file on a full disk would kill the process."""
-    if hasattr(os, "posix_fallocate"):
-        with path.open("r+b") as file:
-            os.posix_fallocate(file.fileno(), 0, path.stat().st_size)

@@ -4,6 +4,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Sequence
+from itertools import takewhile
 
 from balent.data import storage
 from balent.data.formats.endings import ENDINGS
@@ -30,6 +31,13 @@ def names_shards(words: str) -> bool:
     if os.path.exists(words):
         return ending(words) not in (None, ".npy")
     return storage.is_pattern(words)
+
+
+def short(paths: Sequence[str]) -> list[str]:
+    """The path of each shard below the folder that all of them share."""
+    folders = [path.split("/")[:-1] for path in paths]
+    shared = sum(1 for _ in takewhile(lambda level: len(set(level)) == 1, zip(*folders, strict=False)))
+    return ["/".join(path.split("/")[shared:]) for path in paths]
 
 
 def _of(words: str) -> list[str]:

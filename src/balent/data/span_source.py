@@ -86,6 +86,13 @@ class SpanSource:
             return [self._named(reader, row, row + 1)[0] for row in rows]
         return [reader.name(row) or f"{self.shard.path}#{row}" for row in rows]
 
+    def names(self) -> list[str]:
+        """The key of each row, in order; without a key column, the ids."""
+        rows, reader = range(self.first, self.first + self.count), self._kept()
+        if self.keyed:
+            return self._named(reader, rows.start, rows.stop)
+        return [reader.name(row) or f"{self.shard.path}#{row}" for row in rows]
+
     def close(self) -> None:
         if self._reader is not None:
             self._reader.close()

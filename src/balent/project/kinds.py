@@ -1,4 +1,4 @@
-"""Where items are: a folder of images, rows of a table, or an array of features.
+"""Where items are: a folder of images, rows of a table, an array of features, or shards of them.
 
 Each kind lists its items (id and fingerprint) and gives the content of an item by its id: a path, a text, a row of
 named values, or a row of numbers. What cannot be an item is listed in `skipped`, with the reason. No torch here.
@@ -13,9 +13,12 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from balent.data import shard_formats, shard_paths, storage
 from balent.data.formats.endings import ENDINGS
+from balent.data.formats.files import below
 from balent.project.items import Found
 from balent.project.settings import NAME, Settings
+from balent.project.sharded import Sharded, digest_of
 
 ARRAY = ".npy"
 LINK = "a link; --follow-links includes it"
@@ -35,7 +38,9 @@ class Kind(Protocol):
 
 def kind_of(settings: Settings, project: Path) -> Kind:
     """The data of a project."""
-    place = settings.place(project)
+    place, words = settings.place(project), settings.words(project)
+    if settings.kind == "features" and shard_paths.names_shards(words):
+        return Sharded(words, settings.id or None)
     if not place.exists():
         raise FileNotFoundError(f"the data of {project} were at {place}, but are not there; name their place: --data")
     if settings.kind == "images":
@@ -43,6 +48,14 @@ def kind_of(settings: Settings, project: Path) -> Kind:
     if settings.kind == "features":
         return Given(place, place.parent / settings.ids if settings.ids else None)
     return Table(place, settings)
+
+
+def holds_features(words: str) -> bool:
+    """Are data with these words shards of numbers?  A folder is, if it has shards and no images."""
+    if not os.path.isdir(words):
+        return storage.is_remote(words) or (storage.is_pattern(words) and not os.path.exists(words))
+    names = [*below(Path(words))]
+    return any(shard_formats.ending(name) for name in names) and not any(n.lower().endswith(ENDINGS) for n in names)
 
 
 def array_of(settings: Settings, project: Path) -> "Given | None":
@@ -179,7 +192,7 @@ class Given:
 
     def found(self) -> Iterator[Found]:
         for id, row in zip(self.ids, self.rows, strict=True):
-            yield Found(id, partial(_digest_of, row))
+            yield Found(id, partial(digest_of, row))
 
     def content(self, id: str) -> np.ndarray:
         return np.asarray(self.rows[self._at[id]], dtype=np.float32)
@@ -197,7 +210,3 @@ def digest(path: Path) -> str:
     """The sha256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _digest_of(row: np.ndarray) -> str:
-    return hashlib.sha256(f"{row.dtype.str} ".encode() + np.ascontiguousarray(row).tobytes()).hexdigest()

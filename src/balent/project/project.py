@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from balent.project import questions, settings
 from balent.project.classes import checked, checked_key, is_text, key_for, keys, listed
 from balent.project.items import Changes, Found, Items, changes
-from balent.project.kinds import ARRAY, Kind, array_of, kind_of
+from balent.project.kinds import ARRAY, Kind, array_of, holds_features, kind_of
 from balent.project.log import Log, held, new_key, now
 from balent.project.questions import Item
 from balent.project.settings import Look, Settings
@@ -79,7 +79,8 @@ class Project:
         """Makes a project beside the data, and looks for its items. The data are only read.
 
         path        the project's folder, which must not exist yet
-        data        a folder of images, a CSV, JSONL or parquet file, or an .npy of features
+        data        a folder of images, a CSV, JSONL or parquet file, an .npy of features, or shards of features:
+                    a folder or a pattern of .npy, .parquet, .tar or .arrow, or s3://…
         classes     names; more can be added at any time
         kind        images, text, table or features; None: by what the data are
         text        the column with the texts
@@ -94,8 +95,10 @@ class Project:
         if (folder / settings.NAME).exists():
             raise FileExistsError(f"{folder} is a project already; open it with Project({str(folder)!r})")
         looks = tuple(Look(name, key) for name, key in keys(listed(classes)).items())
-        found = Settings(kind or _kind(place, text), "", text=text, id=id, target=target, classes=looks, **others)
-        found = found.moved(folder, place)
+        found = Settings(
+            kind or _kind(os.fspath(data), text), "", text=text, id=id, target=target, classes=looks, **others
+        )
+        found = found.moved(folder, data)
         if ids is not None:
             found = replace(found, ids=os.path.relpath(Path(ids).absolute(), place.absolute().parent))
         if found.model and ".py:" in found.model:
@@ -493,8 +496,11 @@ class Project:
         return {id: name for id, name in targets.items() if self.id_number(id) not in self.state.history}
 
 
-def _kind(place: Path, text: str) -> str:
+def _kind(words: str, text: str) -> str:
     """What the data are, by what they look like."""
+    place = Path(words)
+    if holds_features(words):
+        return "features"
     if place.is_dir():
         return "images"
     if place.suffix == ".npy":

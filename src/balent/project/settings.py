@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from balent.data import storage
 from balent.loop.journal import write
 
 NAME = "project.toml"
@@ -36,7 +37,7 @@ class Settings:
     """The settings of a project.
 
     kind        images, text, table or features
-    data        the folder or file, relative to the project's folder where it is not absolute
+    data        the folder, file or pattern, relative to the project's folder where it is not absolute; or s3://…
     text, id, target    columns of a table
     ids         the file with the ids of an .npy of features
     features    what computes features: a backbone, tfidf, the folder of a sentence model; or an .npy that has them, if
@@ -86,14 +87,20 @@ class Settings:
         """Where the data are."""
         return Path(os.path.normpath(project.absolute() / self.data))
 
+    def words(self, project: Path) -> str:
+        """The data as a command line would name them."""
+        return self.data if storage.is_remote(self.data) else str(self.place(project))
+
     def factory(self, project: Path) -> str:
         """The name of the model's factory; a file is looked for from the project's folder on."""
         file, colon, name = self.model.rpartition(":")
         return f"{os.path.normpath(project.absolute() / file)}{colon}{name}" if file.endswith(".py") else self.model
 
-    def moved(self, project: Path, data: Path) -> "Settings":
+    def moved(self, project: Path, data: str | os.PathLike[str]) -> "Settings":
         """The same settings with data elsewhere; relative, so that both folders can be moved together."""
-        return replace(self, data=os.path.relpath(data.absolute(), project.absolute()))
+        words = os.fspath(data)
+        remote = storage.is_remote(words)
+        return replace(self, data=words if remote else os.path.relpath(Path(words).absolute(), project.absolute()))
 
 
 def read(project: Path) -> Settings:

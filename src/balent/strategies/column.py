@@ -18,9 +18,13 @@ class Column:
     """
 
     what: Reading
+    dtype: torch.dtype = torch.float64
     count: int = 0
     _positions: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.int64))
-    _values: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.float64))
+    _values: Tensor = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._values = torch.empty(0, dtype=self.dtype)
 
     @property
     def positions(self) -> Tensor:
@@ -31,7 +35,7 @@ class Column:
         return self._values[: self.count]
 
     def add(self, sampled: Sampled, batch: Batch, positions: Indices) -> None:
-        self._append(self.what(sampled, batch, positions).to("cpu", torch.float64), positions)
+        self._append(self.what(sampled, batch, positions).to("cpu", self.dtype), positions)
 
     def merge(self, other: "Column") -> "Column":
         if other.count:  # else it does not know the width of its rows

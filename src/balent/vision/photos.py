@@ -11,7 +11,7 @@ from contextlib import nullcontext
 from functools import cached_property, partial
 from pathlib import Path
 from threading import Semaphore
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -73,14 +73,25 @@ class Photos:
 
     def __call__(self, contents: Sequence[str | Path]) -> tuple[np.ndarray, list[str | None]]:
         """Features of the files that can be read, in order; and for every file None, or why it cannot be read."""
-        found = self._side_by_side([Path(content) for content in contents])
+        found = self._side_by_side([Path(content) for content in contents], partial(pixels, side=self.side))
         rows = [row for row in found if not isinstance(row, str)]
         reasons = [row if isinstance(row, str) else None for row in found]
         return np.concatenate([np.empty((0, self.width), np.float32), *rows]), reasons
 
-    def _side_by_side(self, contents: Sequence[Path]) -> list[np.ndarray | str]:
+    def of_pixels(self, images: np.ndarray) -> np.ndarray:
+        """Features of images that are decoded already: bytes [images, 3, side, side]."""
+        rows = cast(list[np.ndarray], self._side_by_side(images, lambda image: image))
+        return np.concatenate([np.empty((0, self.width), np.float32), *rows])
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what runs the network, which each process makes for itself."""
+        return {name: value for name, value in vars(self).items() if name != "_run"}
+
+    def _side_by_side(
+        self, contents: Sequence[Path] | np.ndarray, decoded: Callable[[Any], np.ndarray | str]
+    ) -> list[np.ndarray | str]:
         """One thread more than compute: it reads and decodes meanwhile."""
-        work = partial(self._row, run=self._run, free=Semaphore(self.threads))
+        work = partial(self._row, decoded, run=self._run, free=Semaphore(self.threads))
         alone = onnx.one_thread() if self.backend == onnx.TORCH else nullcontext()
         with alone, ThreadPoolExecutor(self.threads + 1) as pool:
             try:
@@ -89,14 +100,17 @@ class Photos:
                 pool.shutdown(cancel_futures=True)  # or an interrupt would wait for the whole block
                 raise
 
-    def _row(self, path: Path, run: onnx.Run, free: Semaphore) -> np.ndarray | str:
-        image = pixels(path, self.side)
+    def _row(
+        self, decoded: Callable[[Any], np.ndarray | str], content: Any, run: onnx.Run, free: Semaphore
+    ) -> np.ndarray | str:
+        image = decoded(content)
         if isinstance(image, str):
             return image
         with free:
             row = run(image[None])
         if not np.isfinite(row).all():
-            raise ValueError(f"features must be finite, but those of {path} are not; look for NaN in the weights")
+            which = content if isinstance(content, Path) else "an image"
+            raise ValueError(f"features must be finite, but those of {which} are not; look for NaN in the weights")
         return row
 
     @cached_property
@@ -105,6 +119,7 @@ class Photos:
 
     @cached_property
     def _run(self) -> onnx.Run:
+        onnx.backend(self.backend)  # refused if it is not the one of the process that made this
         example = torch.randint(256, (1, 3, self.side, self.side), generator=Generator().manual_seed(0))
         with onnx.one_thread():
             return onnx.run_by(self.backend, Bytes(self.network), example.to(torch.uint8))

@@ -5,9 +5,11 @@ bits of a matrix product depend on them, and as many CPUs are reserved for it.
 """
 
 import os
+import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from balent import by_name
@@ -16,6 +18,7 @@ from balent.acquisition.engines.span_worker import Worker
 
 # Read by Ray when it is imported: no report to its makers; all ports on 127.0.0.1, whatever the system.
 PRIVATE = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+PATIENCE = 60.0  # seconds without a worker
 Reference = Any  # ray.ObjectRef
 Handle = Any  # ray.actor.ActorHandle
 Call = Callable[[Handle], Reference]
@@ -23,9 +26,10 @@ Call = Callable[[Handle], Reference]
 
 @dataclass
 class Cluster:
-    """A connection to Ray. `own`: it was made here, and ends here."""
+    """A connection to Ray. `own`: it was made here, and ends here. `folder`: where it logs, if it was made here."""
 
     own: bool
+    folder: Path | None = None
 
     @classmethod
     def joined(cls, address: str | None, workers: int | None) -> "Cluster":
@@ -40,7 +44,7 @@ class Cluster:
             return cls(own=True)
         cpus = max(os.cpu_count() or 1, (workers or 1) * Likeness.here().threads)
         ray.init(address="local", num_cpus=cpus, include_dashboard=False, **quiet)
-        return cls(own=True)
+        return cls(own=True, folder=Path(ray._private.worker._global_node.get_session_dir_path()))
 
     def workers(self, count: int | None) -> list[Handle]:
         """This many workers, or as many as there are CPUs for."""
@@ -63,8 +67,14 @@ class Cluster:
             raise TypeError(f"{type(thing).__name__} cannot be sent to workers: {first}; use engine='local'") from error
 
     def close(self) -> None:
+        """Ends what was made here. Ray would leave a folder for each cluster that ever ran."""
         if self.own:
             _ray().shutdown()
+        if self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            latest = self.folder.with_name("session_latest")
+            if latest.is_symlink() and not latest.exists():
+                latest.unlink(missing_ok=True)
 
 
 def places(cpus: list[float], threads: int) -> int:
@@ -140,6 +150,17 @@ def result(reference: Reference, what: str) -> Any:
         raise error.cause from None
     except ray.exceptions.RayError as error:
         raise Lost(str(error).strip().split("\n")[0]) from None
+
+
+def awaited(workers: list[Handle], say: Callable[[str], None]) -> None:
+    """Until the first worker has started. Waiting is right where machines are added, but not in silence."""
+    ray = _ray()
+    pings = [worker.ping.remote() for worker in workers]
+    if not ray.wait(pings, num_returns=1, timeout=PATIENCE)[0]:
+        say(
+            f"no worker has started in {PATIENCE:.0f} s: the CPUs of the cluster are taken, or its machines are not "
+            "there yet; waiting for one"
+        )
 
 
 def back(worker: Handle) -> Reference:

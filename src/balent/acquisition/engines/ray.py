@@ -15,7 +15,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from balent.acquisition.engines.cluster import Cluster, Reference, end, pickled
+from balent.acquisition.engines.cluster import Cluster, Reference, awaited, end, pickled
 from balent.acquisition.engines.crew import Crew, Job, Say
 from balent.acquisition.engines.likeness import Likeness
 from balent.acquisition.engines.local import LARGEST, MEMORY, Local
@@ -79,7 +79,7 @@ class RayEngine:
         for done in self._done(len(spans), jobs, journal, first):
             fold = fold.merge(_filled(pickle.loads(empty), done.result))
             if isinstance(source, Skips):
-                source.skipped += [entry for entry in done.skipped if entry not in source.skipped]
+                source.skipped.extend(entry for entry in done.skipped if entry not in source.skipped)
         return fold
 
     def read(self, sampled: Sampled, source: Rereadable, positions: Indices, what: Reading) -> Tensor:
@@ -133,6 +133,7 @@ class RayEngine:
             self._cluster = Cluster.joined(self.address, self.workers)
         if self._crew is None:
             self._crew = Crew(self._cluster.workers(self.workers), self.say)
+            awaited(self._crew.workers, self.say)
         return self._cluster, self._crew
 
     def _done(

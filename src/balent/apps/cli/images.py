@@ -1,16 +1,20 @@
 """balent embed and balent simclr: features of images, and backbones that make them."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from balent.apps.cli.terminal import err, errors_in_words, say, stoppable
+from balent.apps.cli.terminal import err, errors_in_words, say, say_left_out, stoppable
 
 
 def embed(
-    data: Annotated[str, typer.Argument(help="Images: a data set by name, a folder, or an .npz; see balent list.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The .npz to write.")],
+    data: Annotated[
+        str, typer.Argument(help="Images: a data set by name (see balent list), a folder, an .npz, or shards.")
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The .npz to write; of shards, a folder with a file for each.")
+    ],
     backbone: Annotated[
         str, typer.Option(help="A name (see balent list), a file or folder of weights, a hub name, or random:NAME.")
     ] = "efficientnet-lite0",
@@ -35,13 +39,91 @@ def embed(
     ] = "auto",
     limit: Annotated[int | None, typer.Option(min=1, help="Use only the first N images of pool and test set.")] = None,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out images that cannot be read.")] = False,
+    column: Annotated[str | None, typer.Option(help="Of shards: the column of images; of .tar, an ending.")] = None,
+    key: Annotated[
+        str | None, typer.Option(help="Of shards: the column that identifies an image; it is kept beside features.")
+    ] = None,
+    manifest: Annotated[Path | None, typer.Option(help="Of shards: a file for their list.")] = None,
+    engine: Annotated[str, typer.Option(help="Of shards: local, or ray for workers, here or on a cluster.")] = "local",
+    address: Annotated[str | None, typer.Option(help="With ray: a cluster that runs, such as auto.")] = None,
+    workers: Annotated[int | None, typer.Option(help="With ray: processes; by default one for each CPU.")] = None,
+    span_rows: Annotated[
+        int | None, typer.Option(help="With ray: images that a worker reads at a time; by default 1024.")
+    ] = None,
+    resume: Annotated[Path | None, typer.Option(help="With ray: a folder for finished spans.")] = None,
 ) -> None:
     """Compute features of images once.  balent embed svhn --data DIR -o svhn-features.npz
 
     Then: balent run features --data svhn-features.npz. A run that was stopped, or killed, goes on when the same command
     is given again, and ends with the same file.
+
+    Images in shards (a folder, a pattern, s3://…) have features in shards: balent embed photos/ -o features/ --engine
+    ray. Then: balent acquire MODEL features/.
     """
     from balent.acquisition import pages
+    from balent.data import shard_paths
+
+    pages.keep()
+    cluster = {"address": address, "workers": workers, "span_rows": span_rows, "journal": resume}
+    settings = {"column": column, "key": key, "manifest": manifest}
+    with errors_in_words():
+        if output.suffix != ".npz" and shard_paths.names_shards(data):
+            one_file = {"data": folder, "limit": limit, "batch_size": batch_size, "device": _other(device, "cpu")}
+            _refuse(one_file, f"one .npz, but {output} is not; name FILE.npz, or leave it out")
+            how = {"backbone": backbone, "image_size": image_size, "backend": backend}
+            _embed_shards(data, output, how, {**settings, "skip_bad": skip_bad}, engine, cluster)
+        else:
+            _refuse(
+                {**settings, **cluster, "engine": _other(engine, "local")},
+                f"features of shards, but {output} will be one file; leave it out, or name shards and a folder",
+            )
+            _embed_one_file(data, output, backbone, folder, image_size, batch_size, device, backend, limit, skip_bad)
+
+
+def _other(value: str, default: str) -> str | None:
+    return None if value == default else value
+
+
+def _refuse(options: dict[str, Any], what: str) -> None:
+    given = ", ".join(OPTIONS.get(name, f"--{name}") for name, value in options.items() if value is not None)
+    if given:
+        raise ValueError(f"{given} is for {what}")
+
+
+OPTIONS = {"span_rows": "--span-rows", "journal": "--resume", "batch_size": "--batch-size"}
+
+
+def _embed_shards(
+    data: str, output: Path, how: dict[str, Any], settings: dict[str, Any], engine: str, cluster: dict[str, Any]
+) -> None:
+    from balent.acquisition import engines
+    from balent.apps.cli import screen
+    from balent.data.shards import Shards
+    from balent.vision.photos import Photos
+    from balent.vision.shard_features import SPAN, embed_shards
+
+    if engine == "ray":
+        cluster["span_rows"] = cluster["span_rows"] or SPAN
+    running, photos = engines.asked(engine, cluster, say), Photos(**how)
+    shards = Shards.of(data, size=photos.side, **settings)
+    with stoppable(), engines.kept(running), screen.counted("images", err) as progress:
+        embed_shards(shards, photos, output, engine=running, progress=progress)
+    say_left_out(shards)
+    say(f"{output}: {photos.width} features of {shards.size:,} images in {len(shards.shards):,} shards")
+
+
+def _embed_one_file(
+    data: str,
+    output: Path,
+    backbone: str,
+    folder: Path | None,
+    image_size: int | None,
+    batch_size: int | None,
+    device: str,
+    backend: str,
+    limit: int | None,
+    skip_bad: bool,
+) -> None:
     from balent.apps.cli import screen
     from balent.data import sources as datasets
     from balent.vision import embedding
@@ -49,27 +131,23 @@ def embed(
     from balent.vision.blocks import backend_for
     from balent.vision.photos import Photos, named
 
-    pages.keep()
-    with errors_in_words():
-        place = datasets.image_folder(data) if device == "cpu" else None
-        about = {"data": data, "limit": limit}
-        if place is not None:
-            photos = Photos(backbone, image_size, backend_for(output, backend))
-            news = embed_folder(place, photos, output, about=about, limit=limit, skip_bad=skip_bad, say=say)
-            width = photos.width
-        else:
-            images = embedding.first(datasets.load(data, folder, skip_bad=skip_bad, say=say), limit)
-            network = named(backbone, image_size)
-            size = batch_size or embedding.together(network.image_size or 224, device)
-            about |= network.about()
-            news = embedding.embed(
-                images, network, output, about=about, batch_size=size, device=device, backend=backend
-            )
-            width = network.width
-        with stoppable(), screen.pace("images", err) as show:
-            for done, total in news:
-                show(done, total, "")
-        say(f"{output}: {width} features of {total} images")
+    place = datasets.image_folder(data) if device == "cpu" else None
+    about = {"data": data, "limit": limit}
+    if place is not None:
+        photos = Photos(backbone, image_size, backend_for(output, backend))
+        news = embed_folder(place, photos, output, about=about, limit=limit, skip_bad=skip_bad, say=say)
+        width = photos.width
+    else:
+        images = embedding.first(datasets.load(data, folder, skip_bad=skip_bad, say=say), limit)
+        network = named(backbone, image_size)
+        size = batch_size or embedding.together(network.image_size or 224, device)
+        about |= network.about()
+        news = embedding.embed(images, network, output, about=about, batch_size=size, device=device, backend=backend)
+        width = network.width
+    with stoppable(), screen.pace("images", err) as show:
+        for done, total in news:
+            show(done, total, "")
+    say(f"{output}: {width} features of {total} images")
 
 
 def simclr(

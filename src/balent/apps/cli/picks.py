@@ -1,13 +1,12 @@
 """balent acquire: a model and a pool that the command line names."""
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from balent.apps.cli.terminal import errors_in_words, say, say_left_out, show_table, write_rows, wrote
+from balent.apps.cli.terminal import err, errors_in_words, say, say_left_out, show_table, write_rows, wrote
 
 if TYPE_CHECKING:
     from balent.types import Picks, Sampled
@@ -31,6 +30,9 @@ def acquire(
     ] = None,
     scores: Annotated[
         Path | None, typer.Option(help="Write every score to this .npy or .parquet; of shards, to this folder.")
+    ] = None,
+    labelled: Annotated[
+        str | None, typer.Option(help="A file or shards of points that have labels, for strategies that look at them.")
     ] = None,
     error: Annotated[bool, typer.Option("--error", help="Add the Monte-Carlo standard error of each score.")] = False,
     column: Annotated[
@@ -62,24 +64,28 @@ def acquire(
     """
     from balent.acquisition import engines, loading, pages
     from balent.acquisition.acquire import acquire as acquired
+    from balent.apps.cli import screen
 
     pages.keep()
     wishes = {"address": address, "workers": workers, "span_rows": span_rows, "journal": resume}
     with errors_in_words(), engines.kept(engines.asked(engine, wishes, say)) as running:
         sampled = loading.sampled(model, draws, strategy, seed=seed, masks=masks, design=design)
         points = loading.pool(pool, column, key, size=size, manifest=manifest, skip_bad=skip_bad)
-        picks = acquired(
-            sampled,
-            points,
-            k,
-            strategy,
-            seed=seed,
-            draws="auto" if draws == "auto" else None,
-            with_error=error,
-            scores=scores,
-            engine=running,
-            progress=sys.stderr.isatty(),
-        )
+        known = None if labelled is None else loading.pool(labelled, column, key, size=size)
+        with screen.counted("points", err) as progress:
+            picks = acquired(
+                sampled,
+                points,
+                k,
+                strategy,
+                seed=seed,
+                draws="auto" if draws == "auto" else None,
+                with_error=error,
+                scores=scores,
+                labelled=known,
+                engine=running,
+                progress=progress,
+            )
         columns = _columns(points, picks)
         rows = map(list, zip(*columns.values(), strict=True))
         write_rows(output, list(columns), rows) if output else show_table(list(columns), rows)

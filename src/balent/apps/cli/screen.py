@@ -139,6 +139,13 @@ def pace(unit: str, console: Console) -> Iterator[Callable[[int, int, str], None
         yield show
 
 
+@contextmanager
+def counted(unit: str, console: Console) -> Iterator[Callable[[int, int | None], None]]:
+    """The same as a function of what is done and what there is in all, if that is known."""
+    with pace(unit, console) as show:
+        yield lambda done, total: show(done, total or done, "")
+
+
 def seconds(record: dict[str, Any]) -> float:
     return sum(record["seconds"].values())
 
