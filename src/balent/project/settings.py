@@ -96,6 +96,16 @@ class Settings:
         return replace(self, data=os.path.relpath(data.absolute(), project.absolute()))
 
 
+def absolute(name: str) -> str:
+    """Names of files and folders that are there count from the current folder only when they are given.
+
+    They may have the name of a function behind them, as in file.py:name.
+    """
+    file, ending, function = name.partition(".py:")
+    exists = name and os.path.exists(f"{file}.py" if ending else name)
+    return f"{os.path.abspath(file)}{ending}{function}" if exists else name
+
+
 def read(project: Path) -> Settings:
     """The settings of a project's folder."""
     path = project / NAME

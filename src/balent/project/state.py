@@ -8,6 +8,7 @@ first digits of the fingerprint, never by position: so a label stays with its co
 No torch here: the labelling page reads journals too.
 """
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -208,3 +209,14 @@ class State:
     def _forget(self, number: int) -> None:
         for known in (self.last, self.answers, self.decided):
             known.pop(number, None)
+
+
+def check_said(who: object, seconds: object, note: object) -> None:
+    """What an event says beside its items, of whatever origin: nothing of another type gets into a journal."""
+    for name, value in {"who": who, "note": note}.items():
+        if value is not None and not isinstance(value, str):
+            raise TypeError(f"{name} must be text, but is {value!r}; nothing was recorded")
+    if seconds is None:
+        return
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < math.inf:
+        raise ValueError(f"seconds must be a number of 0 or more, but is {seconds!r}; nothing was recorded")
