@@ -125,8 +125,11 @@ class State:
         return number in self.asked and self.asked[number].audit
 
     def people(self) -> dict[str, int]:
-        """Items by the person who labelled them last."""
-        return dict(Counter(answer.who or "" for answer in self.last.values() if not answer.imported))
+        """How many items each person has labelled, whether others labelled them too. Imported labels are nobody's."""
+        said = {number: [*self.answers.get(number, {}).values()] for number in self.last}
+        for number, answer in self.decided.items():
+            said[number] += [] if answer.who in self.answers.get(number, {}) else [answer]
+        return dict(Counter(a.who or "" for answers in said.values() for a in answers if not a.imported))
 
     # ── events ───────────────────────────────────────────────────────────────────────────────────────
 
