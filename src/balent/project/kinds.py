@@ -21,7 +21,7 @@ from balent.project.settings import NAME, Settings
 
 ARRAY = ".npy"
 LINK = "a link; --follow-links includes it"
-MANY = 100  # classes: a column with more, most of which occur once, has something else
+MANY, ONCE = 100, 0.9  # classes: a column with more, of which nearly all occur once, has something else
 Row = dict[str, Any]
 
 
@@ -189,7 +189,7 @@ class Table:
             except ValueError as error:
                 raise ValueError(f"{self.table.where(at)} has no label in column {column!r}: {error}") from None
         different = len({*found.values()})
-        if different > MANY and 2 * different > len(found):
+        if different > MANY and different > ONCE * len(found):
             raise ValueError(
                 f"the target must be a column of classes, but {column!r} of {self.table.path} has {different:,} "
                 f"different values in {len(found):,} rows; name another column, or none"

@@ -163,7 +163,7 @@ class Project:
         return result
 
     def _note_skipped(self) -> None:
-        """Keeps what is no item, and why, for those who do not look at the data."""
+        """Keeps what is not an item, and why, for those who do not look at the data."""
         path, reasons = self.path / SKIPPED, json.dumps(self.kind.skipped).encode()
         if (path.read_bytes() if path.exists() else b"{}") != reasons:
             write(path, reasons)
@@ -327,7 +327,7 @@ class Project:
         return {item.id: bad[item.fingerprint] for item in known if item.fingerprint in bad}
 
     def left_out(self) -> dict[str, str]:
-        """What the last look found beside items, and why it is none: links, files that may not be read."""
+        """What the last look found beside items, and why: links, files that may not be read."""
         path = self.path / SKIPPED
         return json.loads(path.read_bytes()) if path.exists() else {}
 

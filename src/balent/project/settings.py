@@ -97,13 +97,14 @@ class Settings:
 
 
 def absolute(name: str) -> str:
-    """Names of files and folders that are there count from the current folder only when they are given.
+    """A strategy `file.py:name` or a local model, which are named from the current folder, as named from any folder.
 
-    They may have the name of a function behind them, as in file.py:name.
+    Other names stay: a folder `tfidf` that happens to be here is not a model.
     """
     file, ending, function = name.partition(".py:")
-    exists = name and os.path.exists(f"{file}.py" if ending else name)
-    return f"{os.path.abspath(file)}{ending}{function}" if exists else name
+    place = Path(f"{file}.py" if ending else name)
+    path_like = "/" in name or place.suffix or (place / "tokenizer.json").exists()
+    return f"{os.path.abspath(file)}{ending}{function}" if path_like and place.exists() else name
 
 
 def read(project: Path) -> Settings:
