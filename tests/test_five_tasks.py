@@ -27,7 +27,8 @@ TASKS = {
     "write a strategy": "howto/strategy.md",
 }
 CLICKS = 3
-BLOCK = re.compile(r"(?:Save it as\s+`(?P<file>[\w.]+)`.*?)?^```(?P<language>sh|python)\n(?P<code>.*?)^```$", re.M | re.S)
+SAVED = r"(?:Save it as\s+`(?P<file>[\w.]+)`.*?)?"
+BLOCK = re.compile(SAVED + r"^```(?P<language>sh|python)\n(?P<code>.*?)^```$", re.M | re.S)
 ANSWERS = 12
 
 

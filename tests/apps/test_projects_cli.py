@@ -278,6 +278,44 @@ def test_equal_values_may_be_repeated(run, tmp_path):
     assert "has no class 'cow'; its classes are cat, dog, bird; add it: balent classes rows.balent --add cow" in said
 
 
+@pytest.mark.parametrize(
+    ("option", "complaint"),
+    [
+        (("--strategy", "nonsense"), "there is no strategy 'nonsense'"),
+        (("--model", "nowhere.py:forest"), "there is no file nowhere.py"),
+        (("--features", "nowhere"), "nowhere is not a folder with an ONNX model"),
+        (("--ids", "ids.txt"), "have no use for ids"),
+    ],
+)
+def test_an_option_that_leads_nowhere_leaves_no_project(run, option, complaint):
+    """It was a setting of the project then, and giving another one was refused."""
+    with open("tickets.csv", "w") as file:
+        file.write("body\nmy card is lost\nwhere is my card\n")
+    assert complaint in run("ask", "tickets.csv", "--text", "body", "--classes", "a,b", *option, code=2).stderr
+    assert not os.path.exists("tickets.balent")
+
+
+def test_a_backbone_that_leads_nowhere_leaves_no_project(run, tmp_path):
+    pictures(tmp_path / "photos", ["a.png", "b.png"])
+    said = run("ask", "photos", "--classes", "cat,dog", "--features", "./nowhere.pth", code=2).stderr
+    assert "nowhere.pth" in said
+    assert not os.path.exists("photos.balent")
+
+
+def test_users_files_are_found_from_any_folder(run, truth, tmp_path, monkeypatch):
+    """A strategy of one's own was looked for in the current folder at each command."""
+    (tmp_path / "mine.py").write_text("def first(moments):\n    return moments.mean[:, 0]\n")
+    same = (*MAKE, "--strategy", "mine.py:first")
+    run("ask", "rows.npy", *same, "-k", 10, "-o", "ask.csv")
+    run("ask", "rows.npy", *same, "--pending")
+    answer("ask.csv", "answers.csv", truth)
+    run("tell", "rows.npy", "answers.csv")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    run("ask", "../rows.npy", "-k", 5, "-o", "ask.csv")
+    assert len(table("ask.csv")) == 5
+
+
 def test_what_cannot_be_read_leaves_no_project(run):
     with open("table.npy", "w") as file:
         file.write("no array")
@@ -355,6 +393,36 @@ def test_files_that_cannot_be_read_are_named(run, tmp_path):
     assert "broken.png is left out: not an image" in said
 
 
+def test_a_folder_with_damaged_files_alone_says_so(run, tmp_path):
+    """Nothing was said of files that cannot be read, as long as none could."""
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "broken.png").write_bytes(b"no image")
+    (tmp_path / "photos" / "phone.HEIC").write_bytes(b"....ftypheic")
+    said = run("ask", "photos", "--classes", "cat,dog", "--features", "random:resnet18", code=2).stderr
+    assert "broken.png is left out: not an image" in said
+    assert "phone.HEIC is left out: in a format of Apple's that Pillow does not read; convert it to JPEG" in said
+    assert "no item is left to ask" in said
+    assert "2 cannot be read" in said
+
+
+def test_links_are_listed_by_status(run, tmp_path):
+    """Of more than three files that are left out, status was said to list all, but did not."""
+    pictures(tmp_path / "photos", ["a.png", "b.png"])
+    for i in range(4):
+        (tmp_path / "photos" / f"link {i}.png").symlink_to("/nowhere")
+    run("ask", "photos", "--classes", "cat,dog", "--no-wait", "--audit", 1, "--features", "random:resnet18", code=2)
+    left_out = json.loads(run("status", "photos", "--json").stdout)["left_out"]
+    assert left_out == {f"link {i}.png": "a link; --follow-links includes it" for i in range(4)}
+    assert "left out    link 0.png: a link" in run("status", "photos").stdout
+
+
+def test_predictions_that_cannot_be_written_say_where(run, truth):
+    rounds(run, truth, 1)
+    said = run("predict", "rows.npy", "-o", "nowhere/p.csv", code=2).stderr
+    assert "nowhere/p.csv: No such file or directory" in said
+    assert "free space" not in said
+
+
 # ── speed, interruption ──────────────────────────────────────────────────────────────────────────
 
 
@@ -383,3 +451,22 @@ def test_questions_that_cannot_be_written_are_kept(run, tmp_path):
     assert "the questions are kept; write them to another file: balent ask rows.balent --pending -o FILE" in said
     run("ask", "rows.npy", "--pending", "-o", "ask.csv")
     assert len(table("ask.csv")) == 3
+
+
+def test_progress_ends_with_a_line_that_says_so(monkeypatch):
+    """The last line was "0 of 60 features", if the rest took less time than lines are apart."""
+    from io import StringIO
+
+    from rich.console import Console
+
+    from balent.apps.cli import screen
+
+    monkeypatch.setattr(screen, "QUIET", 0.0)
+    console = Console(file=StringIO(), width=100)
+    with screen.pace("features", console) as show:
+        show(0, 60, "")
+        monkeypatch.setattr(screen, "QUIET", 10.0)
+        show(30, 60, "")
+        show(60, 60, "")
+    lines = console.file.getvalue().splitlines()
+    assert [line.split(" features")[0] for line in lines] == ["0 of 60", "60 of 60"]

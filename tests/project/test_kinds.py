@@ -5,7 +5,8 @@ import os
 import numpy as np
 import pytest
 
-from balent.project.kinds import LINK, Given, Images
+from balent.project.kinds import LINK, Given, Images, Table, check_fits
+from balent.project.settings import Settings
 
 
 def write(folder, *names):
@@ -71,3 +72,67 @@ def test_rows_of_features_have_ids_of_a_file(tmp_path):
     (tmp_path / "ids.txt").write_text("a\nb\na\n")
     with pytest.raises(ValueError, match=r"'a' stands in .* twice"):
         Given(tmp_path / "x.npy", tmp_path / "ids.txt")
+
+
+def test_a_pipe_with_the_name_of_an_image_is_not_waited_for(tmp_path):
+    """`balent ask` hung: a pipe that nobody writes to was opened."""
+    write(tmp_path, "1.png")
+    os.mkfifo(tmp_path / "pipe.jpg")
+    kind = Images(tmp_path)
+    assert [thing.id for thing in kind.found()] == ["1.png"]
+    assert kind.skipped == {"pipe.jpg": "not a file"}
+
+
+# ── labels that a table has ──────────────────────────────────────────────────────────────────────
+
+
+def targets(path, content):
+    path.write_text(content, encoding="utf-8")
+    settings = Settings("table", str(path), id="id", target="y")
+    return Table(path, settings).targets()
+
+
+def test_targets_have_no_blanks_around_them_and_whole_numbers_no_point(tmp_path):
+    """Parquet and pandas make 1.0 of 1 where other cells are missing: `--classes 0,1` had no labels."""
+    assert targets(tmp_path / "t.csv", "id,a,y\n1,5,  yes\n2,6,no \n3,7,\n4,8,  \n") == {"1": "yes", "2": "no"}
+    lines = '{"id": 1, "a": 5, "y": 1.0}\n{"id": 2, "a": 6, "y": null}\n{"id": 3, "a": 6, "y": 0.5}\n'
+    assert targets(tmp_path / "t.jsonl", lines) == {"1": "1", "3": "0.5"}
+
+
+def test_a_target_that_is_no_class_is_named_with_its_line(tmp_path):
+    with pytest.raises(ValueError, match=r"t\.csv, line 3, has no label in column 'y': a class name must be one line"):
+        targets(tmp_path / "t.csv", 'id,a,y\n1,5,yes\n2,6,"n\no"\n')
+
+
+def test_a_column_of_measurements_is_no_column_of_classes(tmp_path):
+    many = "".join(f"{i},5,{i * 1.5}\n" for i in range(1, 300))
+    with pytest.raises(ValueError, match=r"'y' of .* has 299 different values in 299 rows; name another column"):
+        targets(tmp_path / "t.csv", f"id,a,y\n{many}")
+    ratings = "".join(f"{i},5,{i % 10 / 2}\n" for i in range(300))
+    assert len({*targets(tmp_path / "t.csv", f"id,a,y\n{ratings}").values()}) == 10
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "name"),
+    [
+        ("images", {"text": "body"}, "text"),
+        ("images", {"target": "y"}, "target"),
+        ("images", {"ids": "ids.txt"}, "ids"),
+        ("features", {"id": "number"}, "id"),
+        ("features", {"features": "tfidf"}, "features"),
+        ("table", {"features": "tfidf"}, "features"),
+        ("text", {"text": "body", "ids": "ids.txt"}, "ids"),
+    ],
+)
+def test_settings_that_data_have_no_use_for_are_refused(kind, settings, name):
+    """They were kept in project.toml and never looked at."""
+    with pytest.raises(ValueError, match=f"data of the kind {kind} have no use for {name} = "):
+        check_fits(Settings(kind, "data", **settings))
+
+
+def test_settings_that_fit_are_taken():
+    check_fits(Settings("images", "photos", features="mine.npy", ids="ids.txt"))
+    check_fits(Settings("features", "rows.npy", ids="ids.txt"))
+    check_fits(Settings("table", "rows.csv", id="id", target="y", features="mine.npy", ids="ids.txt"))
+    with pytest.raises(ValueError, match="the name of the column that has the texts"):
+        check_fits(Settings("text", "rows.csv"))

@@ -1,6 +1,8 @@
 """A project from nothing to predictions, by Python; labels stay with their items whatever happens."""
 
 import json
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -457,3 +459,85 @@ def test_views_of_neighbours_are_looked_up_once_and_change_nothing(data, monkeyp
     monkeypatch.undo()
     kept.unlink()
     assert [(p.id, p.probability) for p in Project(project.path).predict()] == with_views
+
+
+@pytest.mark.parametrize(
+    ("call", "complaint"),
+    [
+        (lambda p: p.tell({"item 1": "cat"}, seconds=-1.0), "seconds must be a number of 0 or more, but is -1"),
+        (lambda p: p.tell({"item 1": "cat"}, seconds=float("nan")), "seconds must be a number of 0 or more"),
+        (lambda p: p.skip("item 1"), r"ids must be several, as in \['item 1'\]"),
+        (lambda p: p.flag("item 1"), "ids must be several"),
+        (lambda p: p.retract("item 1"), "ids must be several"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_and_nothing_is_recorded(data, call, complaint):
+    project = made(data)
+    before = (project.path / "journal.ndjson").read_bytes()
+    with pytest.raises((TypeError, ValueError), match=complaint):
+        call(project)
+    assert (project.path / "journal.ndjson").read_bytes() == before
+
+
+def test_other_types_are_refused_where_nobody_checks_types(data):
+    """In a process of its own: here all calls are checked against their annotations."""
+    calls = {
+        "project.tell({'item 1': 'cat'}, who=5)": "who must be text, but is 5; nothing was recorded",
+        "project.tell({'item 1': 'cat'}, seconds='3')": "seconds must be a number of 0 or more, but is '3'",
+        "project.tell({'item 1': 'cat'}, seconds=True)": "seconds must be a number of 0 or more, but is True",
+        "project.tell(['item 1'])": "labels must be a mapping, as in {'a.jpg': 'cat'}, but are list",
+        "project.tell({1: 'cat'})": "the id of an item is text, but one is 1; nothing was recorded",
+        "project.skip(['item 1'], note=5)": "note must be text, but is 5; nothing was recorded",
+    }
+    path = made(data).path
+    before = (path / "journal.ndjson").read_bytes()
+    program = "import sys, balent\nproject = balent.Project(sys.argv[1])\nfor call in sys.argv[2:]:\n" + (
+        "    try: eval(call)\n    except (TypeError, ValueError) as error: print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(path), *calls], check=True, capture_output=True, text=True
+    )
+    for said, expected in zip(done.stdout.splitlines(), calls.values(), strict=True):
+        assert said.startswith(expected)
+    assert (path / "journal.ndjson").read_bytes() == before
+
+
+def test_a_label_to_look_at_again_has_the_name_that_its_item_has_now(data):
+    """The figures were kept by labels alone, so that renamed items were listed under their old names."""
+    project = made(data)
+    wrong = {**data[1], "item 4": "bird"}
+    project.tell({id: wrong[id] for id in [*wrong][:60]}, who="ann")
+    project.compute_features()
+    assert [label["id"] for label in project.status()["suspicious"]] == ["item 4"]
+    ids = data[0].parent / "ids.txt"
+    ids.write_text(ids.read_text().replace("item 4\n", "renamed\n"))
+    project.refresh()
+    assert [label["id"] for label in project.status()["suspicious"]] == ["renamed"]
+
+
+def test_contents_are_read_without_holding_others_up(data, monkeypatch):
+    """A folder of a million photos takes minutes to look through; others waited for the lock, and gave up."""
+    from balent.project import kinds
+    from balent.project.log import held
+
+    project, read = made(data), []
+
+    def digest(row, before=kinds._digest_of):
+        with held(project.path / "items.lock", patience=0.0):
+            read.append(before(row))
+        return read[-1]
+
+    monkeypatch.setattr(kinds, "_digest_of", digest)
+    project.refresh()
+    assert len(read) == 90  # each once
+
+
+def test_the_models_behind_an_accuracy_are_counted(data):
+    project = made(data, audit=2)
+    labelled(project, data[1], 4, 10)
+    seen = []
+    project.status(progress=lambda done, of: seen.append((done, of)))
+    assert seen == [(i, 10) for i in range(11)]  # five folds of the checks, five of all labels
+    seen.clear()
+    project.status(progress=lambda done, of: seen.append((done, of)))
+    assert not seen  # it is kept

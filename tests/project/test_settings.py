@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from balent.project import settings
-from balent.project.settings import Look, Settings
+from balent.project.settings import Look, Settings, absolute
 
 
 def test_what_is_written_is_read_again(tmp_path):
@@ -59,3 +59,16 @@ def test_data_and_model_are_found_from_the_project_on(tmp_path):
     assert found.place(project) == tmp_path / "p" / "photos"
     assert found.factory(project) == f"{tmp_path / 'p' / 'mine.py'}:factory"
     assert found.place(Path("photos.balent")) == Path.cwd() / "photos"
+
+
+def test_local_models_are_found_from_any_folder_and_other_names_stay(tmp_path, monkeypatch):
+    """A folder that has the name of a strategy or of a kind of features does not hide it."""
+    monkeypatch.chdir(tmp_path)
+    for folder in ("auto", "tfidf", "minilm", "models"):
+        (tmp_path / folder).mkdir()
+    for file in ("minilm/tokenizer.json", "models/small.safetensors", "mine.py"):
+        (tmp_path / file).touch()
+    names = ["", "auto", "tfidf", "random:resnet10", "owner/name", "absent.py:name", "power:bald(beta=8)"]
+    assert [absolute(name) for name in names] == names
+    for name in ("minilm", "models/small.safetensors", "mine.py:name(beta=8)"):
+        assert absolute(name) == f"{tmp_path}/{name}"

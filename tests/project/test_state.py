@@ -148,3 +148,16 @@ def test_an_event_of_an_item_that_is_lost_is_reported_not_guessed(state):
 def test_damaged_events_are_refused(state, event):
     with pytest.raises(ValueError, match=r"not known to this version|is damaged"):
         state.add(event)
+
+
+def test_each_person_has_the_items_that_they_labelled(state):
+    """Of two people who answer a random check, the first was not counted."""
+    ask(state, "ab", audit=True)
+    add(state, "label", "ab", who="ann", labels=["cat", "cat"])
+    add(state, "label", "b", who="bob", labels=["dog"])
+    add(state, "label", "b", who="ann", labels=["dog"], resolve=True)
+    add(state, "label", "c", labels=["dog"], imported=True)
+    add(state, "label", "d", who="cy", labels=["dog"], resolve=True)
+    assert state.people() == {"ann": 2, "bob": 1, "cy": 1}
+    add(state, "retract", "d", who="cy")
+    assert state.people() == {"ann": 2, "bob": 1}

@@ -37,11 +37,12 @@ def fingerprints(rows: TableRows, target_column: str | None = None, id_column: s
 
 
 def _fingerprint(names: Collection[str], row: tuple[Value, ...]) -> str:
-    content = {name: _plain(cell) for name, cell in zip(names, row, strict=True) if cell is not None}
+    content = {name: plain(cell) for name, cell in zip(names, row, strict=True) if cell is not None}
     return hashlib.sha256(json.dumps(content, separators=(",", ":")).encode("ascii")).hexdigest()
 
 
-def _plain(cell: Value) -> Value:
+def plain(cell: Value) -> Value:
+    """A number that is whole as such: parquet and pandas make 1.0 of 1 where cells are missing."""
     return int(cell) if isinstance(cell, float) and abs(cell) < EXACT and cell.is_integer() else cell
 
 
@@ -56,7 +57,7 @@ def _numbered(names: list[str]) -> list[str]:
 
 
 def _given(rows: TableRows, column: str) -> list[str]:
-    ids = ["" if cell is None else str(_plain(cell)) for cell in rows.column(column)]
+    ids = ["" if cell is None else str(plain(cell)) for cell in rows.column(column)]
     empty = [i for i, name in enumerate(ids) if not name.strip()]
     if empty:
         raise ValueError(

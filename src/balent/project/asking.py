@@ -25,7 +25,10 @@ def ask(project: "Project", k: int) -> list[Item]:
         view = View(project)
         proposals = view.proposals(k)
         if not proposals:
-            raise ValueError("no item is left to ask: every item is labelled, pending or skipped")
+            raise ValueError(
+                "no item is left to ask: every item is labelled, pending or skipped"
+                + (f"; {len(bad)} cannot be read" if (bad := project.unreadable()) else "")
+            )
         if project.happen(lambda: asked(project, proposals, view.rule())):  # noqa: B023 - called at once
             if len(proposals) < k:
                 project.say(f"{k} items were requested, but only {len(proposals)} are left: these are asked")

@@ -136,9 +136,9 @@ class Features:
         self._ready = False
 
     def known(self) -> bool:
-        """Have any been computed?"""
+        """Have any been looked at? All of them may be bad."""
         self._look()
-        return bool(self._at)
+        return bool(self._at or self.bad)
 
     def missing(self, prints: Sequence[str]) -> list[str]:
         """Those without a row and without a reason, each once, in this order."""

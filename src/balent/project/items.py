@@ -21,7 +21,10 @@ Line = dict[str, Any]
 
 @dataclass(frozen=True)
 class Found:
-    """An item as it is now. A file whose size and time are those of the last look needs no new fingerprint."""
+    """An item as it is now. A file whose size and time are those of the last look needs no new fingerprint.
+
+    `fingerprint` reads the content once, however often it is called.
+    """
 
     id: str
     fingerprint: Callable[[], str]

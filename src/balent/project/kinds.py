@@ -7,8 +7,9 @@ named values, or a row of numbers. What cannot be an item is listed in `skipped`
 import hashlib
 import os
 from collections.abc import Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -16,12 +17,14 @@ import numpy as np
 from balent.data import shard_formats, shard_paths, storage
 from balent.data.formats.endings import ENDINGS
 from balent.data.formats.files import below
+from balent.project.classes import checked
 from balent.project.items import Found
 from balent.project.settings import NAME, Settings
 from balent.project.sharded import Sharded, digest_of
 
 ARRAY = ".npy"
 LINK = "a link; --follow-links includes it"
+MANY, ONCE = 100, 0.9  # classes: a column with more, of which nearly all occur once, has something else
 Row = dict[str, Any]
 
 
@@ -58,6 +61,23 @@ def holds_features(words: str) -> bool:
     return any(shard_formats.ending(name) for name in names) and not any(n.lower().endswith(ENDINGS) for n in names)
 
 
+def check_fits(settings: Settings) -> None:
+    """Refuses settings that data of this kind do not use: who names a column of a folder means something else."""
+    columns = ("text", "id", "target")
+    unused = {"images": columns, "features": (*columns, "features"), "table": ("text",), "text": ()}[settings.kind]
+    given = [name for name in unused if getattr(settings, name)]
+    array = settings.kind == "features" or settings.features.endswith(ARRAY)
+    given += ["features"] if settings.kind == "table" and settings.features and not array else []
+    given += ["ids"] if settings.ids and not array else []
+    if given:
+        name = given[0]
+        raise ValueError(
+            f"data of the kind {settings.kind} have no use for {name} = {getattr(settings, name)!r}; leave it out"
+        )
+    if settings.kind == "text" and not settings.text:
+        raise ValueError("data of the kind text need text, the name of the column that has the texts")
+
+
 def array_of(settings: Settings, project: Path) -> "Given | None":
     """Features that were computed elsewhere, with the ids of the items; None if balent computes them."""
     if settings.kind == "features" or not settings.features.endswith(ARRAY):
@@ -81,9 +101,10 @@ class Images:
     def found(self) -> Iterator[Found]:
         self.skipped = {}
         files = sorted(self._files("", frozenset()))
+        self.skipped = dict(sorted(self.skipped.items()))
         self._ids = [id for id, _ in files]
         for id, stat in files:
-            yield Found(id, partial(digest, self.folder / id), stat.st_size, stat.st_mtime_ns)
+            yield Found(id, cache(partial(digest, self.folder / id)), stat.st_size, stat.st_mtime_ns)
 
     def content(self, id: str) -> Path:
         """The path, if it lies in the folder: a link that leads elsewhere is refused."""
@@ -122,6 +143,9 @@ class Images:
     def _file(self, entry: os.DirEntry[str], id: str) -> Iterator[tuple[str, os.stat_result]]:
         try:
             stat = entry.stat()
+            if not S_ISREG(stat.st_mode):  # to open a pipe would take until somebody writes to it
+                self.skipped[id] = "not a file"
+                return
             with open(entry.path, "rb"):
                 pass
         except OSError as error:
@@ -147,6 +171,7 @@ class Table:
         self.ids = identities(self.table, settings.id or None, settings.target or None)
         self.prints = fingerprints(self.table, settings.target or None, settings.id or None)
         self._at = {id: number for number, id in enumerate(self.ids)}
+        self._targets = self._labels() if settings.target else {}
 
     def found(self) -> Iterator[Found]:
         self.skipped = {}
@@ -163,10 +188,26 @@ class Table:
 
     def targets(self) -> dict[str, str]:
         """Rows that have a target are labelled already."""
-        if not self.settings.target:
-            return {}
-        values = self.table.columns[self.settings.target]
-        return {id: str(value) for id, value in zip(self.ids, values, strict=True) if value not in (None, "")}
+        return self._targets
+
+    def _labels(self) -> dict[str, str]:
+        """Class names by id; a number that is whole is written as such, as in ids."""
+        from balent.data.identities import plain
+
+        column, found = self.settings.target, dict[str, str]()
+        for at, value in enumerate(self.table.columns[column]):
+            name = "" if value is None else str(plain(value)).strip()
+            try:
+                found |= {self.ids[at]: checked(name)} if name else {}
+            except ValueError as error:
+                raise ValueError(f"{self.table.where(at)} has no label in column {column!r}: {error}") from None
+        different = len({*found.values()})
+        if different > MANY and different > ONCE * len(found):
+            raise ValueError(
+                f"the target must be a column of classes, but {column!r} of {self.table.path} has {different:,} "
+                f"different values in {len(found):,} rows; name another column, or none"
+            )
+        return found
 
 
 class Given:
@@ -192,7 +233,7 @@ class Given:
 
     def found(self) -> Iterator[Found]:
         for id, row in zip(self.ids, self.rows, strict=True):
-            yield Found(id, partial(digest_of, row))
+            yield Found(id, cache(partial(digest_of, row)))
 
     def content(self, id: str) -> np.ndarray:
         return np.asarray(self.rows[self._at[id]], dtype=np.float32)

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from balent.data.outputs import whole
 from balent.loop.checkpoint import save
-from balent.loop.journal import write
 from balent.project.asking import View
 from balent.project.features import Maker
 from balent.project.items import Known
@@ -70,11 +70,11 @@ def predict(
     if data is None:
         model.keep_views()
         found = of_items(project, view, model)
-        write(Path(output or project.path / "predictions.csv"), as_csv(found))
+        _write(Path(output or project.path / "predictions.csv"), found)
         return found
     found = of_data(project, view, model, Path(data), progress)
     if output is not None:
-        write(Path(output), as_csv(found))
+        _write(Path(output), found)
     return found
 
 
@@ -131,6 +131,11 @@ def as_csv(found: Sequence[Prediction]) -> bytes:
     rows.writerow([field.name for field in fields(Prediction)])
     rows.writerows(astuple(line) for line in found)
     return file.getvalue().encode("utf-8", "backslashreplace")
+
+
+def _write(path: Path, found: Sequence[Prediction]) -> None:
+    with whole(path) as partial:
+        partial.write_bytes(as_csv(found))
 
 
 def _in_blocks(model: Model, rows: np.ndarray) -> Probabilities:

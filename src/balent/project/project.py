@@ -5,6 +5,7 @@ are, `journal.ndjson` what happened; both are only appended to, and several proc
 model, predictions and exports can be made again from these.
 """
 
+import json
 import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,14 +15,15 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from balent.loop.journal import write
 from balent.project import questions, settings
 from balent.project.classes import checked, checked_key, is_text, key_for, keys, listed
 from balent.project.items import Changes, Found, Items, changes
-from balent.project.kinds import ARRAY, Kind, array_of, holds_features, kind_of
+from balent.project.kinds import ARRAY, Kind, array_of, check_fits, holds_features, kind_of
 from balent.project.log import Log, held, new_key, now
 from balent.project.questions import Item
-from balent.project.settings import Look, Settings
-from balent.project.state import DIGITS, FORMAT, Event, State
+from balent.project.settings import Look, Settings, absolute
+from balent.project.state import DIGITS, FORMAT, Event, State, check_said
 
 if TYPE_CHECKING:
     from balent.project.features import Features
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
 Say = Callable[[str], None]
 Progress = Callable[[int, int], None]
+SKIPPED = "skipped.json"
 
 
 class Project:
@@ -105,6 +108,8 @@ class Project:
             found = replace(found, model=os.path.relpath(Path(found.model).absolute(), folder.absolute()))
         if found.features.endswith(ARRAY):
             found = replace(found, features=os.path.relpath(Path(found.features).absolute(), place.absolute().parent))
+        found = replace(found, features=absolute(found.features), strategy=absolute(found.strategy))
+        check_fits(found)
         data_kind = kind_of(found, folder)  # refuses what cannot be read, before anything is written
         items = _listed(data_kind, place, found)
         array_of(found, folder)
@@ -141,21 +146,30 @@ class Project:
         return self._take(_listed(self.kind, self.settings.place(self.path), self.settings), progress)
 
     def _take(self, found: list[Found], progress: Progress | None) -> Changes:
-        """Writes what is new in a listing of the data."""
+        """Writes what is new in a listing of the data. Contents are read before the lock is taken: others go on."""
+        self.look()
+        changes(self.items, _counted(found, progress))
         result = Changes()
 
         def lines(news: list[Event]) -> list[Event]:
             nonlocal result
             for line in news:
                 self.items.add(line)
-            result = changes(self.items, _counted(found, progress))
+            result = changes(self.items, found)
             return result.lines
 
         self._listing.append(lines)
         for line in result.lines:
             self.items.add(line)
         self._import_targets()
+        self._note_skipped()
         return result
+
+    def _note_skipped(self) -> None:
+        """Keeps what is not an item, and why, for those who do not look at the data."""
+        path, reasons = self.path / SKIPPED, json.dumps(self.kind.skipped).encode()
+        if (path.read_bytes() if path.exists() else b"{}") != reasons:
+            write(path, reasons)
 
     def id_number(self, id: str) -> int:
         """The number of an item, by an id that it has or had."""
@@ -187,6 +201,8 @@ class Project:
 
         If one id or class is unknown, nothing is recorded.
         """
+        if not isinstance(labels, Mapping):
+            raise TypeError(f"labels must be a mapping, as in {{'a.jpg': 'cat'}}, but are {type(labels).__name__}")
         given = {id: label for id, label in labels.items() if label is not None}
 
         def event() -> Event | None:
@@ -204,17 +220,17 @@ class Project:
 
     def skip(self, ids: Iterable[str], who: str | None = None, *, note: str = "", key: str | None = None) -> int:
         """Marks items that cannot be labelled. They are not asked again; a label given later still counts."""
-        known = list(ids)
+        known = _several(ids)
         return self.happen(lambda: self.event("skip", [self._known(id) for id in known], who, note=note), key)
 
     def flag(self, ids: Iterable[str], who: str | None = None, *, note: str = "", key: str | None = None) -> int:
         """Marks items for a second look."""
-        known = list(ids)
+        known = _several(ids)
         return self.happen(lambda: self.event("flag", [self._known(id) for id in known], who, note=note), key)
 
     def retract(self, ids: Iterable[str], who: str | None = None, *, key: str | None = None) -> int:
         """Takes labels, skips and flags back. Items that were asked are pending again."""
-        known = list(ids)
+        known = _several(ids)
 
         def event() -> Event:
             for id in known:
@@ -313,6 +329,11 @@ class Project:
         known = (self.items[number] for number in self.items.present())
         return {item.id: bad[item.fingerprint] for item in known if item.fingerprint in bad}
 
+    def left_out(self) -> dict[str, str]:
+        """What the last look found beside items, and why: links, files that may not be read."""
+        path = self.path / SKIPPED
+        return json.loads(path.read_bytes()) if path.exists() else {}
+
     def contents(self) -> dict[str, Callable[[], Any]]:
         """How the content of each fingerprint is read: what features are made of."""
         known = [self.items[number] for number in self.items.present()]
@@ -344,11 +365,14 @@ class Project:
 
         return predictions.ready(self)
 
-    def status(self) -> dict[str, Any]:
-        """Counts, classes, people, accuracy with an interval, and advice."""
+    def status(self, *, progress: Progress | None = None) -> dict[str, Any]:
+        """Counts, classes, people, accuracy with an interval, and advice.
+
+        progress    a function of the models that are trained to count the accuracy, and their number
+        """
         from balent.project import standing
 
-        return standing.status(self)
+        return standing.status(self, progress)
 
     def export(
         self,
@@ -399,6 +423,7 @@ class Project:
 
     def event(self, name: str, ids: Sequence[str], who: str | None, **fields: Any) -> Event:
         """An event about items."""
+        check_said(who, fields.get("seconds"), fields.get("note"))
         prints = [self.items[self.id_number(id)].fingerprint[:DIGITS] for id in ids]
         about = {"format": FORMAT, "event": name, "key": new_key(), "ids": list(ids), "prints": prints, "labels": []}
         said = {key: value for key, value in fields.items() if value not in (None, "")}
@@ -413,6 +438,8 @@ class Project:
 
     def _known(self, id: str) -> str:
         """The present id of an item."""
+        if not isinstance(id, str):
+            raise TypeError(f"the id of an item is text, but one is {id!r}; nothing was recorded")
         number = self.items.number(id)
         if number is None:
             near = get_close_matches(id, (item.id for item in self.items.all[:5000]), 1)
@@ -506,6 +533,13 @@ def _kind(words: str, text: str) -> str:
     if place.suffix == ".npy":
         return "features"
     return "text" if text else "table"
+
+
+def _several(ids: Iterable[str]) -> list[str]:
+    """One text would be taken for many ids of one character."""
+    if isinstance(ids, str):
+        raise TypeError(f"ids must be several, as in [{ids!r}], but are one text; nothing was recorded")
+    return list(ids)
 
 
 def _nothing() -> None:

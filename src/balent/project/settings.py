@@ -103,6 +103,17 @@ class Settings:
         return replace(self, data=words if remote else os.path.relpath(Path(words).absolute(), project.absolute()))
 
 
+def absolute(name: str) -> str:
+    """A strategy `file.py:name` or a local model, which are named from the current folder, as named from any folder.
+
+    Other names stay: a folder `tfidf` that happens to be here is not a model.
+    """
+    file, ending, function = name.partition(".py:")
+    place = Path(f"{file}.py" if ending else name)
+    path_like = "/" in name or place.suffix or (place / "tokenizer.json").exists()
+    return f"{os.path.abspath(file)}{ending}{function}" if path_like and place.exists() else name
+
+
 def read(project: Path) -> Settings:
     """The settings of a project's folder."""
     path = project / NAME

@@ -7,6 +7,7 @@ a label has changed.
 import hashlib
 import json
 from collections import Counter
+from collections.abc import Callable
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from balent.project.asking import View
 from balent.project.audit import Interval
 
 if TYPE_CHECKING:
-    from balent.project.project import Project
+    from balent.project.project import Progress, Project
 
 NAME = "accuracy.json"
 FORMAT = 2  # of this file
@@ -27,12 +28,15 @@ CONFIDENT = 0.9  # in another class: the label is suspicious
 ENOUGH = 20  # labels from which on suspicious ones are looked for
 
 
-def status(project: "Project") -> dict[str, Any]:
+Step = Callable[[], None]  # is called when a model is trained
+
+
+def status(project: "Project", progress: "Progress | None" = None) -> dict[str, Any]:
     """What `balent status --json` prints."""
     project.look()
     items, state = project.items, project.state
     given = state.labels()
-    found = measured(project)
+    found = measured(project, progress)
     right, of = found["right"], found["of"]
     accuracy = Interval(right, of) if of >= audit.FEWEST else None
     return {
@@ -53,6 +57,7 @@ def status(project: "Project") -> dict[str, Any]:
         "removed": sum(item.gone for item in items.all),
         "changed": [items[n].id for n in given if not items[n].fingerprint.startswith(state.last[n].print)],
         "bad": project.unreadable(),
+        "left_out": project.left_out(),
         "advice": advice.advice(project, found),
         "curve": rounds.curve(project),
     }
@@ -99,7 +104,7 @@ def agreement(project: "Project") -> list[dict[str, Any]]:
 # ── what the random checks show ──────────────────────────────────────────────────────────────────────
 
 
-def measured(project: "Project") -> dict[str, Any]:
+def measured(project: "Project", progress: "Progress | None" = None) -> dict[str, Any]:
     """Right answers and checks, recall by class, gain of the last labels, suspicious labels.
 
     `answered` counts the checks that people have answered, and `of` those that a model could be judged by. What took
@@ -110,7 +115,7 @@ def measured(project: "Project") -> dict[str, Any]:
         kept = json.loads(path.read_bytes())
         if kept["digest"] == digest:
             return dict(kept)
-    figures = _measured(project)
+    figures = _measured(project, progress)
     if figures is None:
         nothing = {"right": 0, "of": 0, "recall": {}, "gain": None, "suspicious": [], "answers": []}
         return nothing | {"answered": _answered(project)}
@@ -125,11 +130,11 @@ def _digest(project: "Project") -> str:
     """Of all that accuracy depends on."""
     state = project.state
     said = [(n, state.classes.name(a.label), a.when) for n, a in sorted(state.last.items())]
-    about = [FORMAT, said, sorted(state.disagreements()), [*state.classes.names()], len(project.items.present())]
+    about = [FORMAT, said, sorted(state.disagreements()), [*state.classes.names()], project.items.version]
     return hashlib.sha256(json.dumps([*about, str(project.settings)]).encode("utf-8", "backslashreplace")).hexdigest()
 
 
-def _measured(project: "Project") -> dict[str, Any] | None:
+def _measured(project: "Project", progress: "Progress | None") -> dict[str, Any] | None:
     """None before there is a model."""
     if not project.state.last or not project.features.known():
         return None
@@ -137,15 +142,16 @@ def _measured(project: "Project") -> dict[str, Any] | None:
     if view.model is None or not view.model.trained:
         return None
     checks = view.checks() if project.settings.audit else []
-    right = judged(view, checks)
+    step = _steps(view, checks, progress)
+    right = judged(view, checks, step)
     truth = [view.classes[view.model.pool.labels[view.row[n]]] for n in checks]
     return {
         "right": int(sum(right)),
         "of": len(right),
         "answered": len(right),
         "recall": _recall(truth, right),
-        "gain": _gain(view, checks, right),
-        "suspicious": suspicious(project, view),
+        "gain": _gain(view, checks, right, step),
+        "suspicious": suspicious(project, view, step),
         "answers": [int(r) for r in right],  # in the order in which they were given
     }
 
@@ -156,7 +162,24 @@ def _answered(project: "Project") -> int:
     return sum(state.is_audit(number) and not state.last[number].imported for number in state.labels())
 
 
-def judged(view: View, checks: list[int], without: list[int] | None = None) -> list[bool]:
+def _steps(view: View, checks: list[int], progress: "Progress | None") -> Step:
+    """Counts the models that are trained, of as many as there will be."""
+    labels, done = len(view.labels), 0
+    times = 1 + _has_gain(view, checks)
+    total = times * len(audit.folds(checks)) + (len(audit.folds(range(labels))) if labels >= ENOUGH else 0)
+
+    def step() -> None:
+        nonlocal done
+        done += 1
+        if progress is not None:
+            progress(min(done, total), total)
+
+    if progress is not None and total:
+        progress(0, total)
+    return step
+
+
+def judged(view: View, checks: list[int], step: Step, without: list[int] | None = None) -> list[bool]:
     """Whether each random check is predicted rightly by a model that has not seen it (nor the labels of `without`)."""
     assert view.model is not None
     pool, right = view.model.pool, dict[int, bool]()
@@ -164,6 +187,7 @@ def judged(view: View, checks: list[int], without: list[int] | None = None) -> l
         rows = [view.row[n] for n in part]
         p = view.model.without([*rows, *(view.row[n] for n in without or ())], rows)
         said = [-1] * len(rows) if p is None else p.argmax(1).tolist()
+        step()
         right |= {n: c == pool.labels[row] for n, c, row in zip(part, said, rows, strict=True)}
     return [right[n] for n in checks]
 
@@ -179,24 +203,29 @@ def _recall(truth: list[str], right: list[bool]) -> dict[str, dict[str, Any]]:
     return result
 
 
-def _gain(view: View, checks: list[int], right: list[bool]) -> dict[str, Any] | None:
+def _has_gain(view: View, checks: list[int]) -> bool:
+    return len(view.labels) >= 2 * LAST and len(checks) >= audit.FEWEST
+
+
+def _gain(view: View, checks: list[int], right: list[bool], step: Step) -> dict[str, Any] | None:
     """Points of accuracy that the last 100 labels gained, as an interval: the same checks, with and without them."""
     newest = sorted((n for n in view.labels if n in view.row), key=view.since.__getitem__)[-LAST:]
-    if len(view.labels) < 2 * LAST or len(checks) < audit.FEWEST:
+    if not _has_gain(view, checks):
         return None
-    before = judged(view, checks, newest)
+    before = judged(view, checks, step, newest)
     apart = np.array(right, dtype=float) - np.array(before, dtype=float)
     half = audit.Z95 * float(apart.std(ddof=1)) / len(apart) ** 0.5
     return {"low": float(apart.mean()) - half, "high": float(apart.mean()) + half, "labels": LAST}
 
 
-def suspicious(project: "Project", view: View) -> list[dict[str, Any]]:
+def suspicious(project: "Project", view: View, step: Step) -> list[dict[str, Any]]:
     """Labels that a model which has not seen them contradicts with confidence, the surest first."""
     assert view.model is not None
     pool, found = view.model.pool, []
     labelled = sorted(pool.labels, key=lambda row: pool.prints[row])
     for part in audit.folds(labelled) if len(labelled) >= ENOUGH else []:
         p = view.model.without(part, part)
+        step()
         for row, said in zip(part, [] if p is None else p, strict=p is not None):
             best = int(said.argmax())
             if best != pool.labels[row] and said[best] >= CONFIDENT:

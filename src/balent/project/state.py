@@ -8,6 +8,7 @@ first digits of the fingerprint, never by position: so a label stays with its co
 No torch here: the labelling page reads journals too.
 """
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -124,8 +125,11 @@ class State:
         return number in self.asked and self.asked[number].audit
 
     def people(self) -> dict[str, int]:
-        """Items by the person who labelled them last."""
-        return dict(Counter(answer.who or "" for answer in self.last.values() if not answer.imported))
+        """How many items each person has labelled, whether others labelled them too. Imported labels are nobody's."""
+        said = {number: [*self.answers.get(number, {}).values()] for number in self.last}
+        for number, answer in self.decided.items():
+            said[number] += [] if answer.who in self.answers.get(number, {}) else [answer]
+        return dict(Counter(a.who or "" for answers in said.values() for a in answers if not a.imported))
 
     # ── events ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -208,3 +212,14 @@ class State:
     def _forget(self, number: int) -> None:
         for known in (self.last, self.answers, self.decided):
             known.pop(number, None)
+
+
+def check_said(who: object, seconds: object, note: object) -> None:
+    """What an event says beside its items, of whatever origin: nothing of another type gets into a journal."""
+    for name, value in {"who": who, "note": note}.items():
+        if value is not None and not isinstance(value, str):
+            raise TypeError(f"{name} must be text, but is {value!r}; nothing was recorded")
+    if seconds is None:
+        return
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < math.inf:
+        raise ValueError(f"seconds must be a number of 0 or more, but is {seconds!r}; nothing was recorded")

@@ -27,6 +27,7 @@ from balent.vision.fingerprints import fingerprint_of
 
 # Raise the number when the pixels of a file change: features of before and after must not be mixed.
 PREPROCESSING = "1: upright, JPEG draft, centre crop, bilinear"
+APPLE = (".heic", ".heif")  # photos of telephones
 NOT_HERE = {errno.ENOENT: "missing", errno.EACCES: "no permission to read it", errno.EISDIR: "a folder"}
 
 
@@ -168,9 +169,15 @@ def _reason(path: Path, error: Exception) -> str:
         image_file.TooLarge: lambda: f"too large: {error}",
         Image.DecompressionBombError: lambda: f"too large: {error}",
         Image.DecompressionBombWarning: lambda: f"too large: {error}",
-        UnidentifiedImageError: lambda: "not an image" if path.stat().st_size else "empty",
+        UnidentifiedImageError: lambda: _unidentified(path),
     }
     if type(error) in known:
         return known[type(error)]()
     words = str(error).replace("\n", " ")[:100]
     return "truncated" if "truncated" in words else f"damaged: {type(error).__name__}: {words}"
+
+
+def _unidentified(path: Path) -> str:
+    if path.suffix.lower() in APPLE:
+        return "in a format of Apple's that Pillow does not read; convert it to JPEG"
+    return "not an image" if path.stat().st_size else "empty"

@@ -60,6 +60,7 @@ def opened_or_made(path: Path, wanted: Wanted, project: Path | None, data: Path 
     """The project of a path. If the data have none yet, it is made."""
     folder = home(path, project)
     if not is_project(folder):
+        _refuse_unknown(path, folder, wanted)
         return made(path, folder, wanted)
     found = _open(path, folder, data)
     if not found.state.classes:  # none were given when it was made
@@ -147,6 +148,24 @@ def _refuse_impossible(path: Path, wanted: Wanted) -> None:
         raise ValueError(f"{path} has features already; without --features it is taken as it is")
 
 
+def _refuse_unknown(path: Path, folder: Path, wanted: Wanted) -> None:
+    """Names that lead nowhere: once there is a project, another one could be named only by editing its settings."""
+    if wanted.strategy is not None:
+        from balent.strategies import strategy
+
+        strategy(wanted.strategy)
+    if wanted.model is not None:
+        from balent import by_name
+
+        by_name.found(wanted.model)
+    kind = "images" if path.is_dir() else "text" if wanted.text else None
+    if wanted.features is not None and kind is not None and not wanted.features.endswith(".npy"):
+        from balent.project.features import maker
+        from balent.project.settings import Settings
+
+        maker(Settings(kind, str(path), text=wanted.text or "", features=wanted.features), folder / "features")
+
+
 # ── options that were given again ────────────────────────────────────────────────────────────────────
 
 
@@ -177,7 +196,11 @@ def _setting(settings: "Settings", folder: Path, name: str) -> Any:
 
 def _as_setting(name: str, value: Any) -> Any:
     """Paths count from the current folder."""
+    from balent.project.settings import absolute
+
     if name == "ids" or (name == "features" and value.endswith(".npy")):
         return os.path.abspath(value)
     file, colon, function = str(value).rpartition(":")
-    return f"{os.path.abspath(file)}{colon}{function}" if name == "model" and file.endswith(".py") else value
+    if name == "model" and file.endswith(".py"):
+        return f"{os.path.abspath(file)}{colon}{function}"
+    return absolute(value) if name in ("features", "strategy") else value

@@ -18,6 +18,7 @@ def overview(name: str, place: str, found: Mapping[str, Any]) -> Iterator[str]:
     yield from _block("look again", _some([_suspicious(label) for label in found["suspicious"]]))
     yield from _block("changed", _some([f"{id}: labelled before its content changed" for id in found["changed"]]))
     yield from _block("unreadable", _some([f"{id}: {reason}" for id, reason in found["bad"].items()]))
+    yield from _block("left out", _some([f"{id}: {reason}" for id, reason in found["left_out"].items()]))
     yield from _block("advice", found["advice"])
 
 

@@ -147,9 +147,12 @@ def status(
 
     Accuracy is counted on random checks only, by models that have not seen them; it takes a few fits after new labels.
     """
+    from balent.apps.cli import screen
+
     with errors_in_words(), stoppable():
         found = opened(path, project, data)
-        standing = found.status()
+        with screen.pace("models", err) as step:
+            standing = found.status(progress=lambda done, of: step(done, of, ""))
         if as_json:
             typer.echo(json.dumps(standing, indent=2))
         else:
@@ -237,7 +240,7 @@ def _say_left_out(project: "Project", reasons: "Mapping[str, str]") -> None:
     for id, reason in [*reasons.items()][:FEW]:
         say(f"{id} is left out: {reason}")
     if (more := len(reasons) - FEW) > 0:
-        say(f"{more} more are left out; balent status {project.path} --json lists what cannot be read")
+        say(f"{more} more are left out; balent status {project.path} --json lists all")
 
 
 def _changes(changes: "Changes") -> str:

@@ -120,20 +120,21 @@ class Lines:
 def pace(unit: str, console: Console) -> Iterator[Callable[[int, int, str], None]]:
     """A function of what is done, what there is in all, and a word: a bar on a terminal, lines elsewhere."""
     begun: list[tuple[int, float]] = []  # what an earlier process did took no time of ours
-    said = monotonic()
+    said, lines = monotonic(), 0
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[line]}"))
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(unit, total=None, line="")
 
         def show(done: int, total: int, word: str) -> None:
-            nonlocal said
+            nonlocal said, lines
             begun[:] = begun or [(done, monotonic())]
             rate = (done - begun[0][0]) / (monotonic() - begun[0][1] + 1e-9)
             left = duration((total - done) / rate) if rate > 0 else "…"
             line = f"{unit}, {rate:.3g} a second, {left} left{word}"
             bar.update(task, completed=done, total=total, line=line)
-            if not console.is_terminal and monotonic() - said > QUIET:
-                said = monotonic()
+            last = lines > 0 and done == total  # a line that says less would stay as the last word
+            if not console.is_terminal and (last or monotonic() - said > QUIET):
+                said, lines = monotonic(), lines + 1
                 console.print(f"{done} of {total} {line}", highlight=False, soft_wrap=True)
 
         yield show
