@@ -23,6 +23,13 @@ from balent import Project
 CLASSES = ["cat", "dog", "bird"]
 VIEWS = ("/", "/grid", "/history", "/progress", "/classes", "/resolve")
 HOSTILE = "<img src=x onerror=document.title='owned'>"
+TURNED = r"""(() => {
+    const open = (text) => /^[^\u2068]*\u202e/.test(text);
+    const shown = [...document.querySelectorAll("body *")].filter((node) => !node.closest("bdi, [dir=auto], .unseen"));
+    const texts = shown.flatMap((node) => [...node.childNodes]).filter((node) => node instanceof Text && open(node.data));
+    const named = [...document.querySelectorAll("[title], [aria-label], [alt]")]
+        .filter((node) => ["title", "aria-label", "alt"].some((name) => open(node.getAttribute(name) ?? "")));
+    return [...texts.map((node) => node.parentElement), ...named].map((node) => node.outerHTML) })()"""
 
 
 # ── one key per label ────────────────────────────────────────────────────────────────────────────
@@ -487,6 +494,36 @@ def test_names_cannot_inject_markup(tmp_path, opened):
             tab.page.wait_for_load_state("networkidle")
             assert tab.page.title() != "owned"
             assert tab.page.query_selector("img[src=x]") is None
+
+
+def test_names_cannot_turn_the_direction_of_what_surrounds_them(tmp_path, opened, monkeypatch):
+    """Each name with a bidi mark is isolated; sentences of the server show the mark."""
+    pictures(tmp_path / "photos", [f"\u202egnp{i}.png" for i in range(12)])
+    project = Project.create(tmp_path / "p\u202e.balent", tmp_path / "photos", classes=["a\u202eb", "dog"], overlap=2)
+    with running(project, ["ann", "bob"]) as server:
+        server.desk.trainer.model |= {"note": "\u202e is new"}
+        lines = [proposal(number, guess="a\u202eb") for number in pool(server.desk)[:3]]
+        monkeypatch.setattr(server.desk.trainer, "ask", lambda _: {"proposals": lines, "more": 0, "trained": True})
+        ann, bob = opened(server, who="ann"), opened(server, who="bob")
+        check = ann.press("1")
+        ann.sent()
+        while bob.item() != check:
+            bob.press("2")
+        bob.press("2")
+        bob.sent()
+        propose(server.desk, pool(server.desk)[3:], guess="a\u202eb")
+        server.desk.trainer.model |= {"state": "ready"}
+        assert [*Project(project.path).state.disagreements()] == [check]
+        for view in VIEWS:
+            ann.view(view)
+            ann.page.wait_for_load_state("networkidle")
+            assert "\u202e" in ann.page.inner_html("main"), view
+            assert ann.page.evaluate(TURNED) == [], view
+        ann.page.goto(server.home)
+        item = ann.item()
+        Project(project.path).tell({project.items[item].id: "dog"}, who="bob", resolve=True)
+        ann.press("1")
+        ann.page.wait_for_selector("#toast:has-text('\ufffdgnp')")
 
 
 def test_a_screen_reader_finds_names_for_everything(photos, opened):
