@@ -26,7 +26,8 @@ HOSTILE = "<img src=x onerror=document.title='owned'>"
 TURNED = r"""(() => {
     const open = (text) => /^[^\u2068]*\u202e/.test(text);
     const shown = [...document.querySelectorAll("body *")].filter((node) => !node.closest("bdi, [dir=auto], .unseen"));
-    const texts = shown.flatMap((node) => [...node.childNodes]).filter((node) => node instanceof Text && open(node.data));
+    const texts = shown.flatMap(({ childNodes }) => [...childNodes])
+        .filter((node) => node instanceof Text && open(node.data));
     const named = [...document.querySelectorAll("[title], [aria-label], [alt]")]
         .filter((node) => ["title", "aria-label", "alt"].some((name) => open(node.getAttribute(name) ?? "")));
     return [...texts.map((node) => node.parentElement), ...named].map((node) => node.outerHTML) })()"""
