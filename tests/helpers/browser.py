@@ -52,8 +52,11 @@ class Running:
 
 
 @contextlib.contextmanager
-def running(project, names=(), clock=time.monotonic, **more):
-    """A server over a project whose model is not ready: questions are random checks, or what a test proposes."""
+def running(project, names=(), clock=None, **more):
+    """A server over a project whose model is not ready: questions are random checks, or what a test proposes.
+
+    Its clock stands still, so that no lease ends before a test says so.
+    """
     desk = desk_of(project, clock, **more)
     desk.heard({"said": "features", "done": 0, "of": 1})
     server = Running(desk, names)

@@ -1,7 +1,7 @@
 """Several people and several tabs, in real browsers: every item is labelled once, by whom the journal says."""
 
 from helpers.browser import running
-from helpers.labelling_page import Clock, journal, named, of_texts, pool, propose
+from helpers.labelling_page import journal, named, of_texts, pool, propose
 
 from balent import Project
 from balent.apps.label.leases import SECONDS
@@ -32,7 +32,7 @@ def test_two_people_and_two_tabs_of_one_of_them_label_50_each_and_no_item_twice(
 
 def test_somebody_who_goes_idle_keeps_no_item_from_others(photos, opened):
     """Ann looks at some items and goes away. Bob labels everything; ann's late key does no harm, and she is told."""
-    with running(photos, ["ann", "bob"], clock=Clock()) as server:
+    with running(photos, ["ann", "bob"]) as server:
         ann = opened(server, who="ann")
         left = ann.item()
         ann.stand_still()
