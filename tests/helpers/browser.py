@@ -18,6 +18,7 @@ ARGUMENTS = [
     *("--disable-background-networking", "--disable-component-update"),
 ]
 WIDE, NARROW = {"width": 1400, "height": 900}, {"width": 390, "height": 844}
+PATIENCE = 120_000  # ms, for a busy machine: a test that waits for longer would wait forever
 
 
 class Running:
@@ -37,7 +38,7 @@ class Running:
         people = People(self.desk.project.path, self.names)
         self.links = people.links(self.home)
         app = application(self.desk, people, self.port)
-        config = uvicorn.Config(app, port=self.port, log_level="error", ws="none", timeout_graceful_shutdown=0)
+        config = uvicorn.Config(app, port=self.port, log_level="error", ws="none", lifespan="off")
         self.server = uvicorn.Server(config)
         self.thread = threading.Thread(target=self.server.run, daemon=True)
         self.thread.start()
@@ -45,15 +46,18 @@ class Running:
             time.sleep(0.01)
 
     def stop(self):
+        """Answers what has arrived: a response that is cut off leaves its file open, and a later test fails of it."""
         self.server.should_exit = True
-        self.server.force_exit = True
         self.thread.join()
 
 
 @contextlib.contextmanager
-def running(project, names=(), **more):
-    """A server over a project whose model is not ready: questions are random checks, or what a test proposes."""
-    desk = desk_of(project, time.monotonic, **more)
+def running(project, names=(), clock=None, **more):
+    """A server over a project whose model is not ready: questions are random checks, or what a test proposes.
+
+    Its clock stands still, so that no lease ends before a test says so.
+    """
+    desk = desk_of(project, clock, **more)
     desk.heard({"said": "features", "done": 0, "of": 1})
     server = Running(desk, names)
     try:
@@ -80,13 +84,14 @@ class Tab:
 
     def __init__(self, page):
         self.page, self.problems, self.requests = page, [], []
+        page.set_default_timeout(PATIENCE)
         page.on("console", lambda said: self.problems.append(said.text) if said.type == "error" else None)
         page.on("pageerror", lambda error: self.problems.append(str(error)))
         page.on("request", lambda request: self.requests.append(request.url))
 
     def item(self):
         """The number of the item that is shown, once there is one."""
-        return int(self.page.wait_for_selector("#item[data-item]", timeout=10_000).get_attribute("data-item"))
+        return int(self.page.wait_for_selector("#item[data-item]", timeout=PATIENCE).get_attribute("data-item"))
 
     def view(self, path):
         """Goes to another view, and waits until it shows something."""
@@ -100,9 +105,13 @@ class Tab:
         self.page.keyboard.press(key)
         return before
 
+    def stand_still(self):
+        """Ends what the page does by itself every few seconds: on a busy machine it may come at any point of a test."""
+        self.page.evaluate("for (let timer = 1; timer < 1000; timer += 1) clearInterval(timer)")
+
     def sent(self):
         """Waits until the server has everything."""
         self.until("document.body.dataset.unsent === '0'")
 
-    def until(self, condition, timeout=10_000):
-        self.page.wait_for_function(condition, timeout=timeout)
+    def until(self, condition):
+        self.page.wait_for_function(condition, timeout=PATIENCE)

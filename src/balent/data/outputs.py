@@ -60,6 +60,13 @@ def fresh(partial: Path, mode: int | None = None) -> Iterator[Path]:
         partial.unlink(missing_ok=True)
 
 
+def write_unsynced(path: Path, content: bytes) -> None:
+    """Replaces a file that can be made again. Readers find all of it, but a machine that fails may lose some."""
+    with fresh(unused(path.parent, path.name)) as partial:
+        partial.write_bytes(content)
+        partial.replace(path)
+
+
 def sync(path: Path) -> None:
     """On disk when this returns: a file, or the names in a directory."""
     handle = os.open(path, os.O_RDONLY)

@@ -316,10 +316,30 @@ def test_a_picture_is_made_once_and_kept_by_its_content(photos):
     client = page(photos)
     first = client.get("/media/0")
     (kept,) = (photos.parent / "photos.balent" / "thumbs").rglob("*-screen.jpg")
-    kept.write_bytes(b"kept")
-    assert client.get("/media/0").content == b"kept"
+    kept.write_bytes(b"kept\xff\xd9")
+    assert client.get("/media/0").content == b"kept\xff\xd9"
     assert "immutable" in first.headers["cache-control"]
     assert "private" in first.headers["cache-control"]
+
+
+@pytest.mark.parametrize("size", [(600, 400), (60, 40)], ids=["jpeg", "png"])
+def test_a_kept_picture_that_a_failing_machine_cut_off_is_made_again(photos, size):
+    noise(*size).save(photos / "a.jpg")
+    client = page(photos)
+    whole = client.get("/media/0").content
+    (kept,) = (photos.parent / "photos.balent" / "thumbs").rglob("*-screen.*")
+    for part in (b"", whole[:-1]):
+        kept.write_bytes(part)
+        assert client.get("/media/0").content == whole == kept.read_bytes()
+
+
+def test_a_picture_does_not_wait_for_the_disk(photos, monkeypatch):
+    """Labels do: pictures that were synced beside them made them wait."""
+    noise(600, 400).save(photos / "a.jpg")
+    client, synced = page(photos), []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    assert client.get("/media/0").status_code == 200
+    assert synced == []
 
 
 def test_nothing_is_written_beside_the_images(photos):

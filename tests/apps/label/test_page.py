@@ -23,6 +23,14 @@ from balent import Project
 CLASSES = ["cat", "dog", "bird"]
 VIEWS = ("/", "/grid", "/history", "/progress", "/classes", "/resolve")
 HOSTILE = "<img src=x onerror=document.title='owned'>"
+TURNED = r"""(() => {
+    const open = (text) => /^[^\u2068]*\u202e/.test(text);
+    const shown = [...document.querySelectorAll("body *")].filter((node) => !node.closest("bdi, [dir=auto], .unseen"));
+    const texts = shown.flatMap(({ childNodes }) => [...childNodes])
+        .filter((node) => node instanceof Text && open(node.data));
+    const named = [...document.querySelectorAll("[title], [aria-label], [alt]")]
+        .filter((node) => ["title", "aria-label", "alt"].some((name) => open(node.getAttribute(name) ?? "")));
+    return [...texts.map((node) => node.parentElement), ...named].map((node) => node.outerHTML) })()"""
 
 
 # ── one key per label ────────────────────────────────────────────────────────────────────────────
@@ -108,7 +116,7 @@ def test_an_item_that_is_undone_before_the_page_is_closed_is_pending_and_comes_f
         state = Project(photos.path).state
         assert [*state.pending] == [second]
         assert second not in state.labels()
-        end = time.monotonic() + 10
+        end = time.monotonic() + 60
         while server.desk.leases.tabs and time.monotonic() < end:  # the page says goodbye when it is closed
             time.sleep(0.02)
         opened(server).item()  # the image that is decoded first is shown first
@@ -246,7 +254,7 @@ def test_unsent_answers_survive_a_reload(photos, opened):
 @pytest.mark.slow
 def test_a_closed_lid_loses_nothing(photos, opened):
     """The connection is gone for a minute: leases run out, the answers of before still count."""
-    with running(photos, lease=30.0) as server:
+    with running(photos, clock=time.monotonic, lease=30.0) as server:
         tab = opened(server)
         tab.item()
         tab.page.context.set_offline(True)
@@ -328,11 +336,10 @@ def test_the_grid_confirms_nothing_that_was_not_on_the_screen(photos, opened, mo
         monkeypatch.setattr(server.desk.trainer, "ask", lambda _: {"proposals": lines, "more": 0, "trained": True})
         tab = opened(server, "/grid", viewport={"width": 390, "height": 500}, reduced_motion="reduce")
         tab.page.wait_for_selector("button.tile")
-        tab.page.wait_for_timeout(200)
         presses = 0
-        while not named(photos, "label") and presses < 20:
+        while not named(photos, "label") and presses < 1000:  # one before the page has scrolled does nothing
             tab.page.keyboard.press("Enter")
-            tab.page.wait_for_timeout(200)
+            tab.page.wait_for_timeout(50)
             tab.sent()
             presses += 1
     assert presses > 1
@@ -391,12 +398,13 @@ def test_criteria_are_written_in_the_view_of_classes_and_seen_while_labelling(ph
 
 def test_disagreements_are_resolved(photos, opened):
     photos.change(overlap=2)
-    with running(photos, ["ann", "bob"], lease=60.0) as server:
+    with running(photos, ["ann", "bob"]) as server:
         first = opened(server, who="ann")
         item = first.press("1")
         first.sent()
         second = opened(server, who="bob")
-        second.until(f"document.querySelector('#item')?.dataset.item === '{item}'")
+        while second.item() != item:  # of the images that wait, the one that is decoded first is shown first
+            second.press("2")
         second.press("2")
         second.sent()
         assert [*Project(photos.path).state.disagreements()] == [item]
@@ -411,7 +419,7 @@ def test_disagreements_are_resolved(photos, opened):
         third.sent()
     found = Project(photos.path)
     assert found.state.disagreements() == {}
-    assert found.state.labels() == {item: 1}
+    assert found.state.labels()[item] == 1
 
 
 def test_texts_mark_the_words_that_weigh_most(tmp_path, opened):
@@ -456,7 +464,7 @@ def test_every_view_fits_its_window_without_errors_and_without_requests_elsewher
         tab.page.goto(server.links[None])
         for view in VIEWS:
             tab.view(view)
-            tab.page.wait_for_timeout(100)
+            tab.page.wait_for_load_state("networkidle")
             assert tab.problems == [], view
             assert [url for url in tab.requests if not url.startswith(server.home)] == [], view
             assert tab.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), view
@@ -483,10 +491,40 @@ def test_names_cannot_inject_markup(tmp_path, opened):
         tab.press("1")
         tab.sent()
         for view in VIEWS:
-            tab.page.goto(server.home + view)
-            tab.page.wait_for_timeout(150)
+            tab.view(view)
+            tab.page.wait_for_load_state("networkidle")
             assert tab.page.title() != "owned"
             assert tab.page.query_selector("img[src=x]") is None
+
+
+def test_names_cannot_turn_the_direction_of_what_surrounds_them(tmp_path, opened, monkeypatch):
+    """Each name with a bidi mark is isolated; sentences of the server show the mark."""
+    pictures(tmp_path / "photos", [f"\u202egnp{i}.png" for i in range(12)])
+    project = Project.create(tmp_path / "p\u202e.balent", tmp_path / "photos", classes=["a\u202eb", "dog"], overlap=2)
+    with running(project, ["ann", "bob"]) as server:
+        server.desk.trainer.model |= {"note": "\u202e is new"}
+        lines = [proposal(number, guess="a\u202eb") for number in pool(server.desk)[:3]]
+        monkeypatch.setattr(server.desk.trainer, "ask", lambda _: {"proposals": lines, "more": 0, "trained": True})
+        ann, bob = opened(server, who="ann"), opened(server, who="bob")
+        check = ann.press("1")
+        ann.sent()
+        while bob.item() != check:
+            bob.press("2")
+        bob.press("2")
+        bob.sent()
+        propose(server.desk, pool(server.desk)[3:], guess="a\u202eb")
+        server.desk.trainer.model |= {"state": "ready"}
+        assert [*Project(project.path).state.disagreements()] == [check]
+        for view in VIEWS:
+            ann.view(view)
+            ann.page.wait_for_load_state("networkidle")
+            assert "\u202e" in ann.page.inner_html("main"), view
+            assert ann.page.evaluate(TURNED) == [], view
+        ann.page.goto(server.home)
+        item = ann.item()
+        Project(project.path).tell({project.items[item].id: "dog"}, who="bob", resolve=True)
+        ann.press("1")
+        ann.page.wait_for_selector("#toast:has-text('\ufffdgnp')")
 
 
 def test_a_screen_reader_finds_names_for_everything(photos, opened):
@@ -633,7 +671,7 @@ def test_kill_9_of_server_and_worker_loses_nothing_and_the_page_goes_on(tmp_path
     server, link = started(project, port)
     try:
         tab = opened(types.SimpleNamespace(links={None: link}))
-        tab.until("fetch('/api/status').then((r) => r.json()).then((s) => s.model.state === 'ready')", 60_000)
+        tab.until("fetch('/api/status').then((r) => r.json()).then((s) => s.model.state === 'ready')")
         seen = [tab.press("1") for _ in range(5)]
         server.kill()
         server.wait()
@@ -643,12 +681,12 @@ def test_kill_9_of_server_and_worker_loses_nothing_and_the_page_goes_on(tmp_path
         tab.sent()
         os.kill(worker_of(server), signal.SIGKILL)
         for _ in range(13):
-            tab.until("document.body.dataset.state === 'ready'", 60_000)
+            tab.until("document.body.dataset.state === 'ready'")
             seen.append(tab.press("3"))
         tab.sent()
     finally:
         server.send_signal(signal.SIGINT)
-        server.wait(20)
+        server.wait(60)
         server.stdout.close()
     assert len(set(seen)) == 20
     assert named(project, "label") == [project.items[n].id for n in seen]

@@ -87,6 +87,7 @@ def test_nothing_moves_from_one_item_to_the_next(photos, opened, options):
             if step == 2:
                 server.desk.trainer.model |= {"state": "ready"}
             if step == 4:
+                tab.page.wait_for_load_state("networkidle")  # the images of the next steps are here
                 tab.page.context.set_offline(True)
             tab.page.keyboard.press("2")
         tab.page.context.set_offline(False)
@@ -99,6 +100,8 @@ def test_on_a_phone_everything_can_be_touched_and_nothing_is_cut_off(photos, ope
     photos.tell({f"{i:02d}.png": ("cat", "dog", "bird")[i % 3] for i in range(30)}, who="ann")
     photos.flag(["03.png"], "ann")
     photos.describe_class("cat", note="purrs")
+    for name in MANY:  # some have no key: there is a button to find them
+        photos.add_class(name)
     with running(photos, ["ann", "bob"]) as server:
         tab = opened(server, who="ann", **PHONE | {"viewport": {"width": width, "height": 640}})
         for view in VIEWS:
@@ -107,7 +110,7 @@ def test_on_a_phone_everything_can_be_touched_and_nothing_is_cut_off(photos, ope
             assert tab.page.evaluate(RIGHTMOST, "#actions > *") <= width, view
             for what, wide, high in tab.page.evaluate(TOUCHED):
                 assert high >= 44, (view, what)
-                assert wide >= 28, (view, what)
+                assert wide >= (44 if width == NARROW["width"] else 28), (view, what)
 
 
 @pytest.mark.parametrize("state", ["features", "ready"])

@@ -1,6 +1,7 @@
 """The queue: proposals in their order, each once, on disk."""
 
 import json
+import os
 
 import pytest
 from helpers.labelling_page import proposal
@@ -55,6 +56,15 @@ def test_a_server_that_starts_again_goes_on_with_the_file(queue):
     assert again.marks == {1: [[0, 3]]}
     assert again.get(2) == Proposal(**proposal(2, guess="cat"))
     assert order(again) == [1, 2, 3]
+
+
+def test_the_file_does_not_wait_for_the_disk(queue, monkeypatch):
+    """Answers wait meanwhile: the queue is changed under the lock of the desk."""
+    synced = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    queue.replace(message(1, 2))
+    assert order(Queue(queue.path)) == [1, 2]
+    assert synced == []
 
 
 @pytest.mark.parametrize(

@@ -29,17 +29,17 @@ def free_port():
         return some.getsockname()[1]
 
 
-def command(*words):
-    return [sys.executable, "-c", "from balent.apps.cli import app; app()", "label", *map(str, words)]
+def command(*words, before=""):
+    return [sys.executable, "-c", f"{before}from balent.apps.cli import app; app()", "label", *map(str, words)]
 
 
 class Page:
     """A server in a process of its own, and a browser that has opened its first link."""
 
-    def __init__(self, folder, *words, port=None, cookie=None):
+    def __init__(self, folder, *words, port=None, cookie=None, before=""):
         self.port, self.errors = port or free_port(), folder / f"errors-{time.monotonic_ns()}.txt"
         with open(self.errors, "w") as errors:
-            line = command("rows.npy", "--no-browser", "--port", self.port, *words)
+            line = command("rows.npy", "--no-browser", "--port", self.port, *words, before=before)
             self.process = subprocess.Popen(line, cwd=folder, stdout=subprocess.PIPE, stderr=errors, text=True)
         self.links = [self._link()]
         self.cookie = cookie or self._open()
@@ -127,10 +127,8 @@ def until(done):
 
 
 def test_the_page_opens_and_ctrl_c_ends_it_quietly(start, tmp_path):
-    began = time.monotonic()
     page = start(*MAKE)
-    assert page.get("/api/next?tab=a&n=4")["items"]
-    assert time.monotonic() - began < 20  # at once, with random checks; the bound is for a busy machine
+    assert page.get("/api/next?tab=a&n=4")["items"], "at once, with random checks"
     assert b"<!doctype html>" in page.call("GET", "/")[2].lower()
     workers = page.children()
     page.say(event("label", page.get("/api/next?tab=a&n=4")["items"][0]["item"], label="cat"))
@@ -180,8 +178,8 @@ def test_a_server_that_is_told_to_end_ends(start):
 
 
 def test_ctrl_c_ends_at_once_while_somebody_waits_for_the_worker(start):
-    """The worker may be busy with a large project, and the grid waits for its reply."""
-    page = start(*MAKE)
+    """The worker may be busy with a large project, and the grid waits for its reply: here for an hour."""
+    page = start(*MAKE, before="from balent.apps.label import trainer; trainer.PATIENCE = 3600; ")
     until(lambda: page.get("/api/status")["model"]["state"] == "ready")
     (worker,) = page.children()
     os.kill(worker, signal.SIGSTOP)
@@ -189,12 +187,29 @@ def test_ctrl_c_ends_at_once_while_somebody_waits_for_the_worker(start):
         head = f"GET /api/grid?class=cat&tab=a HTTP/1.1\r\nHost: 127.0.0.1:{page.port}\r\nCookie: {page.cookie}\r\n\r\n"
         raw.sendall(head.encode())
         page.get("/api/status")  # the request before it has arrived
-        began = time.monotonic()
         code, errors = page.end()
     assert code == 0
     assert "Traceback" not in errors
-    assert time.monotonic() - began < 10
     until(lambda: not is_alive(worker))
+
+
+@pytest.mark.parametrize("times", [1, 2, 4])
+def test_ctrl_c_pressed_again_and_again_in_the_middle_of_a_request_shows_no_traceback(start, tmp_path, times):
+    """uvicorn printed one for the request that was cut off, and another one for the second Ctrl-C."""
+    page = start(*MAKE)
+    with socket.create_connection(("127.0.0.1", page.port), timeout=PATIENCE) as raw:
+        head = f"POST /api/event HTTP/1.1\r\nHost: 127.0.0.1:{page.port}\r\nCookie: {page.cookie}\r\n"
+        raw.sendall(f"{head}Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{{".encode())
+        page.get("/api/status")  # the request before it has arrived
+        workers = page.children()
+        for _ in range(times - 1):
+            page.process.send_signal(signal.SIGINT)
+            time.sleep(0.2)
+        code, errors = page.end()
+    assert code == 0, errors
+    assert errors.splitlines()[-1].startswith("ended"), errors
+    assert not any(word in errors for word in ("Traceback", "ERROR")), errors
+    until(lambda: not any(is_alive(pid) for pid in workers))
 
 
 def test_a_body_without_an_end_is_refused_while_it_is_read(start):

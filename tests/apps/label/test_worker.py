@@ -140,6 +140,30 @@ def test_links_and_files_that_cannot_be_read_are_named_on_the_terminal_and_on_th
     assert "broken.png is left out: not an image" in said
 
 
+def test_a_file_cannot_write_to_the_terminal_by_its_name(tmp_path, start):
+    """Escape sequences in the name of a damaged image were obeyed by the terminal, and bidi marks turned its line."""
+    pictures(tmp_path / "photos", [f"{i}.png" for i in range(12)], size=16)
+    (tmp_path / "photos/\x1b[2J\u202egnp.png").write_text("not a picture")
+    worker = start(Project.create(tmp_path / "p.balent", tmp_path / "photos", classes=CLASSES).path)
+    worker.until("features")
+    worker.ask(wanted="proposals", shown=[])
+    worker.until("standing")
+    worker.process.stdin.close()
+    said = worker.process.stderr.read().decode()
+    assert "␛[2J�gnp.png is left out: not an image" in said
+    assert "\x1b" not in said
+
+
+def test_a_worker_whose_server_was_killed_says_nothing(tmp_path):
+    """It printed a traceback into the terminal if it had something to say at that moment."""
+    command = [sys.executable, "-P", "-m", "balent.apps.label.worker", str(tmp_path / "missing.balent")]
+    read, write = os.pipe()
+    os.close(read)  # nobody will read what it says
+    worker = subprocess.run(command, stdin=subprocess.PIPE, stdout=write, stderr=subprocess.PIPE, timeout=PATIENCE)
+    os.close(write)
+    assert b"Traceback" not in worker.stderr
+
+
 def test_an_error_that_would_come_again_is_said_and_the_process_ends(tmp_path, start):
     """The file of the user's own model is not there."""
     project = of_rows(tmp_path, model=str(tmp_path / "missing.py") + ":factory")

@@ -1,8 +1,4 @@
-"""Output of the commands: results on standard output, everything else on standard error.
-
-File names may contain control characters, which a terminal would obey. In everything that is printed here, they are
-replaced by visible characters.
-"""
+"""Output of the commands: results on standard output, everything else on standard error, in visible characters."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -15,19 +11,14 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-# ESC is shown as ␛. Codes above 127, half characters (bytes of names in another encoding) and marks that turn the
-# direction of writing have no sign of their own.
-SIGNS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n"} | {127: 0x2421}
-SIGNS |= dict.fromkeys(
-    [*range(0x80, 0xA0), *range(0xD800, 0xE000), *range(0x202A, 0x202F), *range(0x2066, 0x206A)], 0xFFFD
-)
+from balent.apps.visible import visible
 
 
 class Screen(Console):
     """A console that shows control characters instead of obeying them, in tables too."""
 
     def render_str(self, text: str, **options: Any) -> Text:
-        return super().render_str(text.translate(SIGNS), **options)
+        return super().render_str(visible(text), **options)
 
 
 out = Screen()

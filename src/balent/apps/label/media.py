@@ -9,24 +9,27 @@ from pathlib import Path
 
 from balent.apps.label.said import Refused
 from balent.data.formats.image_file import Picture, TooLarge, fitting
-from balent.loop.journal import write
+from balent.data.outputs import write_unsynced
+from balent.loop.journal import in_words
 
 SIZES = {"small": 320, "screen": 1280, "full": 4096}  # pixels of the longer side
 LOSSLESS = 256  # pictures up to this size are shown enlarged: JPEG's blocks would be visible
 QUALITY = 88
 TYPES = {".jpg": "image/jpeg", ".png": "image/png"}
+ENDS = (b"\xff\xd9", b"IEND\xaeB`\x82")  # of whole files: a machine that failed may have left parts
 
 
 def picture(path: Path, fingerprint: str, size: str, thumbs: Path) -> tuple[bytes, str]:
     """The bytes of a picture, and their type."""
     for ending, kind in TYPES.items():
         kept = _place(thumbs, fingerprint, size, ending)
-        if kept.exists():
-            return kept.read_bytes(), kind
+        if kept.exists() and (found := kept.read_bytes()).endswith(ENDS):
+            return found, kind
     content, ending = made(path, SIZES[size])
     place = _place(thumbs, fingerprint, size, ending)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    write(place, content)
+    with in_words(place):  # unsynced: labels are synced to the same disk meanwhile
+        place.parent.mkdir(parents=True, exist_ok=True)
+        write_unsynced(place, content)
     return content, TYPES[ending]
 
 

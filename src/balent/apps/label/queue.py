@@ -10,7 +10,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from balent.loop.journal import write
+from balent.data.outputs import write_unsynced
+from balent.loop.journal import in_words
 from balent.project.questions import Proposal
 
 K = 20
@@ -46,7 +47,8 @@ class Queue:
         lines = [asdict(proposal) for proposal in self._waiting.values()]
         marks = {number: marks for number, marks in self.marks.items() if number in self._waiting}
         kept = {"round": self.round, "rule": self.rule, "proposals": lines, "marks": marks}
-        write(self.path, json.dumps(kept).encode())
+        with in_words(self.path):  # unsynced: a person's answer may be waiting
+            write_unsynced(self.path, json.dumps(kept).encode())
 
     def put(self, proposals: Iterable[Proposal], *, front: bool = True) -> None:
         """Adds proposals; those that somebody has seen already come first."""

@@ -7,6 +7,7 @@ import contextlib
 import errno
 import fcntl
 import importlib.util
+import logging
 import os
 import re
 import signal
@@ -108,6 +109,7 @@ def serve(
             server_header=False,
             proxy_headers=address.proxy,
             ws="none",
+            lifespan="off",
             timeout_graceful_shutdown=2,
         )
 
@@ -117,6 +119,11 @@ def serve(
             def handle_exit(self, sig: int, frame: FrameType | None) -> None:
                 desk.trainer.give_up()
                 super().handle_exit(sig, frame)
+
+            async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+                """Requests that take longer than two seconds are cut off, which uvicorn reports as an error."""
+                logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+                await super().shutdown(sockets)
 
         ready(known.links(address.url(port)), known.ticket(address.url(port)))
         with _quiet_end():
@@ -133,7 +140,8 @@ def desk_with_worker(project: Project, lease: float = SECONDS) -> Iterator[Desk]
     try:
         yield desk
     finally:
-        link.close()
+        with _uninterrupted():
+            link.close()
 
 
 @contextlib.contextmanager
@@ -188,3 +196,13 @@ def _quiet_end() -> Iterator[None]:
     with contextlib.suppress(KeyboardInterrupt):
         yield
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """A second Ctrl-C must not leave the worker behind, in a folder that may be removed next."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -18,6 +18,7 @@ from typing import Any
 
 from balent.apps.label.link import HOPELESS
 from balent.apps.label.queue import TAIL, K
+from balent.apps.visible import visible
 from balent.project import rounds
 from balent.project.asking import View
 from balent.project.features import HasWords
@@ -46,7 +47,7 @@ class Worker:
         left = self.left_out()
         more = [f"{len(left) - FEW} more are left out; the view Progress lists them"] if len(left) > FEW else []
         for line in [*(f"{id} is left out: {reason}" for id, reason in [*left.items()][:FEW]), *more]:
-            print(line, file=sys.stderr, flush=True)
+            print(visible(line), file=sys.stderr, flush=True)
 
     def left_out(self) -> dict[str, str]:
         """Links that are not followed and files that cannot be read, with the reason."""
@@ -126,7 +127,7 @@ def main(folder: str) -> int:
         worker.prepare()
         worker.run(inbox)
     except (ValueError, ImportError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(visible(f"error: {error}"), file=sys.stderr)
         tell({"said": "stopped", "note": f"{error}. Labelling goes on with random checks"})
     return HOPELESS
 
@@ -139,8 +140,11 @@ def _voice() -> Tell:
 
     def tell(message: Message) -> None:
         with lock:
-            out.write(json.dumps(message) + "\n")
-            out.flush()
+            try:
+                out.write(json.dumps(message) + "\n")
+                out.flush()
+            except BrokenPipeError:  # the server has ended: so does this process, as in _listening
+                os._exit(0)
 
     return tell
 

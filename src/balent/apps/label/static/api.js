@@ -4,6 +4,7 @@
 // which ends when the link from the terminal is opened. Everything else is Unreachable (no network, no answer, 5xx, a
 // proxy in the way) and may work later, so that no answer is given up because of it.
 
+import { unturned } from "./elements.js";
 import { setConnection } from "./state.js";
 
 const PATIENCE = 15000; // ms until a request without an answer counts as unreachable
@@ -15,7 +16,7 @@ class Unreachable extends Error {}
 
 export class Refused extends Error {
   constructor(status, sentence) {
-    super(sentence);
+    super(unturned(sentence));
     this.status = status;
   }
 }

@@ -32,6 +32,9 @@ export const named = (name) => element("bdi", {}, name);
 /** A name in an attribute, an option or the title of the window. */
 export const isolated = (name) => (RIGHT_TO_LEFT.test(name) ? `\u2068${name}\u2069` : name);
 
+/** A sentence that the server made: names in it cannot be told from the rest, so marks that turn the direction are shown. */
+export const unturned = (sentence) => sentence.replace(/[\u202a-\u202e\u2066-\u2069]/g, "\ufffd");
+
 export const keyCap = (key) => element("kbd", { "aria-hidden": "true" }, key);
 
 /** A button that gives the focus back after a click, so that the next key belongs to the page again. */

@@ -1,6 +1,6 @@
 // What surrounds every view: header, messages, help.
 
-import { byId, button, element, isolated, named } from "./elements.js";
+import { byId, button, element, isolated, named, unturned } from "./elements.js";
 import { watchState } from "./state.js";
 import { count, counted } from "./words.js";
 
@@ -56,8 +56,9 @@ export function showAccuracy(sentence) {
 
 /** What the model does now; something that it has to say is said once. */
 export function showModel(now) {
-  if (now.note && now.note !== model.note && now.state !== "stopped") toast(now.note);
-  model = now;
+  const note = unturned(now.note);
+  if (note && note !== model.note && now.state !== "stopped") toast(note);
+  model = { ...now, note };
   showState(Number(document.body.dataset.unsent));
 }
 
