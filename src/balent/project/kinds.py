@@ -65,7 +65,8 @@ def check_fits(settings: Settings) -> None:
     """Refuses settings that data of this kind do not use: who names a column of a folder means something else."""
     columns = ("text", "id", "target")
     unused = {"images": columns, "features": (*columns, "features"), "table": ("text",), "text": ()}[settings.kind]
-    given = [name for name in unused if getattr(settings, name)]
+    shards = settings.kind == "features" and not settings.data.endswith(ARRAY)  # where the column `id` is the key
+    given = [name for name in unused if getattr(settings, name) and not (shards and name == "id")]
     array = settings.kind == "features" or settings.features.endswith(ARRAY)
     given += ["features"] if settings.kind == "table" and settings.features and not array else []
     given += ["ids"] if settings.ids and not array else []
