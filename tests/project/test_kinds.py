@@ -127,12 +127,13 @@ def test_a_column_of_measurements_is_no_column_of_classes(tmp_path):
 def test_settings_that_data_have_no_use_for_are_refused(kind, settings, name):
     """They were kept in project.toml and never looked at."""
     with pytest.raises(ValueError, match=f"data of the kind {kind} have no use for {name} = "):
-        check_fits(Settings(kind, "data", **settings))
+        check_fits(Settings(kind, "data.npy", **settings))
 
 
 def test_settings_that_fit_are_taken():
     check_fits(Settings("images", "photos", features="mine.npy", ids="ids.txt"))
     check_fits(Settings("features", "rows.npy", ids="ids.txt"))
+    check_fits(Settings("features", "shards", id="key"))
     check_fits(Settings("table", "rows.csv", id="id", target="y", features="mine.npy", ids="ids.txt"))
     with pytest.raises(ValueError, match="the name of the column that has the texts"):
         check_fits(Settings("text", "rows.csv"))
