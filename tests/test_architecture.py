@@ -22,6 +22,7 @@ RINGS = {
         "checks",
         "adapt",
         "batches",
+        "cards",
         "maths",
         "kernels",
         "geometry",

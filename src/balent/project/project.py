@@ -26,6 +26,7 @@ from balent.project.state import DIGITS, FORMAT, Event, State
 if TYPE_CHECKING:
     from balent.project.features import Features
     from balent.project.predictions import Prediction, Ready
+    from balent.project.standing import Standing
 
 Say = Callable[[str], None]
 Progress = Callable[[int, int], None]
@@ -341,7 +342,7 @@ class Project:
 
         return predictions.ready(self)
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> "Standing":
         """Counts, classes, people, accuracy with an interval, and advice."""
         from balent.project import standing
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from balent.cards import card
 from balent.loop.journal import write
 from balent.project import advice, audit, rounds
 from balent.project.asking import View
@@ -27,35 +28,52 @@ CONFIDENT = 0.9  # in another class: the label is suspicious
 ENOUGH = 20  # labels from which on suspicious ones are looked for
 
 
-def status(project: "Project") -> dict[str, Any]:
-    """What `balent status --json` prints."""
+class Standing(dict[str, Any]):
+    """What `balent status --json` prints; in a notebook, a table of classes between its sentences."""
+
+    def _repr_html_(self) -> str:
+        title = f"{self['labelled']:,} of {self['items']:,} items labelled"
+        rows = [[name, f"{count:,}", _recalled(self["recall"].get(name))] for name, count in self["classes"].items()]
+        people = ", ".join(f"{who or '(no name)'} {count:,}" for who, count in self["people"].items())
+        notes = [f"accuracy: {self['audit']['sentence']}", *([f"people: {people}"] if people else []), *self["advice"]]
+        return card(title, ["class", "labels", "recall"], rows, notes)
+
+
+def _recalled(found: dict[str, Any] | None) -> str:
+    return "" if found is None else f"{found['right']} of {found['of']} ({found['low']:.0%}–{found['high']:.0%})"
+
+
+def status(project: "Project") -> Standing:
+    """How a project stands now."""
     project.look()
     items, state = project.items, project.state
     given = state.labels()
     found = measured(project)
     right, of = found["right"], found["of"]
     accuracy = Interval(right, of) if of >= audit.FEWEST else None
-    return {
-        "items": len(items.present()),
-        "labelled": len(given),
-        "skipped": len(state.skipped),
-        "flagged": len(state.flagged),
-        "pending": len(state.pending),
-        "classes": {name: Counter(given.values())[number] for name, number in state.classes.names().items()},
-        "people": state.people(),
-        "accuracy": accuracy and {"right": right, "of": of, "low": accuracy.low, "high": accuracy.high},
-        "audit": _audit(project, found),
-        "recall": found["recall"],
-        "agreement": agreement(project),
-        "disagreements": [items[n].id for n in state.disagreements()],
-        "suspicious": found["suspicious"],
-        "duplicates": len(items.duplicates()) if project.settings.duplicates == "once" else 0,
-        "removed": sum(item.gone for item in items.all),
-        "changed": [items[n].id for n in given if not items[n].fingerprint.startswith(state.last[n].print)],
-        "bad": project.unreadable(),
-        "advice": advice.advice(project, found),
-        "curve": rounds.curve(project),
-    }
+    return Standing(
+        {
+            "items": len(items.present()),
+            "labelled": len(given),
+            "skipped": len(state.skipped),
+            "flagged": len(state.flagged),
+            "pending": len(state.pending),
+            "classes": {name: Counter(given.values())[number] for name, number in state.classes.names().items()},
+            "people": state.people(),
+            "accuracy": accuracy and {"right": right, "of": of, "low": accuracy.low, "high": accuracy.high},
+            "audit": _audit(project, found),
+            "recall": found["recall"],
+            "agreement": agreement(project),
+            "disagreements": [items[n].id for n in state.disagreements()],
+            "suspicious": found["suspicious"],
+            "duplicates": len(items.duplicates()) if project.settings.duplicates == "once" else 0,
+            "removed": sum(item.gone for item in items.all),
+            "changed": [items[n].id for n in given if not items[n].fingerprint.startswith(state.last[n].print)],
+            "bad": project.unreadable(),
+            "advice": advice.advice(project, found),
+            "curve": rounds.curve(project),
+        }
+    )
 
 
 def _audit(project: "Project", found: dict[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from balent.cards import card
 from balent.report.compare import Comparison, differences, paired, span
 from balent.report.curves import Curve, curve, spread
 from balent.report.lines import METRICS, OF_PICKS
@@ -61,6 +62,12 @@ class Findings:
         every = every[(every >= start) & (every <= stop)]
         chosen = np.linspace(0, len(every) - 1, COUNTS).round().astype(int) if len(every) else np.array([], int)
         return np.unique(every[chosen]).tolist()
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what these runs show, and the mean accuracy of each strategy."""
+        rows = [[name, *(f"{100 * self.accuracy(name, n)[0]:.1f}" for n in self.counts)] for name in self.order]
+        header = ["accuracy in % at", *(f"{n:g} labels" for n in self.counts)]
+        return card(self.group.title, header, rows, self.sentences)
 
     def accuracy(self, strategy: str, labels: float) -> tuple[float, float]:
         """Mean and std over seeds; NaN where the strategy was not evaluated."""
