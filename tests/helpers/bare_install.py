@@ -9,6 +9,7 @@ import struct
 import zlib
 from collections.abc import Callable
 from importlib.machinery import PathFinder
+from importlib.metadata import Distribution, PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,17 @@ def hide_extras() -> None:
         return None if name.partition(".")[0] in names else found(name, *more)
 
     PathFinder.find_spec = staticmethod(find_spec)
+    distributions, named = (
+        {name.replace("_", "-") for name in names} | {"scikit-learn", "pillow"},
+        Distribution.from_name,
+    )
+
+    def from_name(name: str) -> Distribution:
+        if name in distributions:
+            raise PackageNotFoundError(name)
+        return named(name)
+
+    Distribution.from_name = staticmethod(from_name)
 
 
 def png(shade: int) -> bytes:
@@ -132,7 +144,7 @@ def calls() -> dict[str, tuple[Callable[[], object], str | None]]:
         "select": (lambda: balent.select(np.load("probs.npy"), "balentacq", k=3), None),
         "Learner": (lambda: taught(balent.Learner(balent.Logistic(classes=3), x), y), None),
         "GaussianProcess": (lambda: taught(balent.Learner(balent.GaussianProcess(classes=3), x), y), "gp"),
-        "Shards": (lambda: balent.acquire(network, balent.Shards(["shards/0.parquet"], column="x"), k=1), "parquet"),
+        "Shards": (lambda: balent.acquire(network, balent.Shards.of("shards/0.parquet", column="x"), k=1), "parquet"),
         "RayEngine": (lambda: balent.acquire(sampled, np.arange(3000), k=3, engine=engine), "ray"),
     }
 
