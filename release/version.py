@@ -22,9 +22,7 @@ def cited() -> str:
 
 def closed() -> list[str]:
     """Versions with a closed section in the change log."""
-    return re.findall(
-        r"^## \[(\d[^]]*)] - \d{4}-\d\d-\d\d$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.M
-    )
+    return re.findall(r"^## \[(\d[^]]*)] - \d{4}-\d\d-\d\d$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.M)
 
 
 def main(tag: str) -> None:

@@ -64,7 +64,7 @@ def of_moments(m: "Moments") -> str:
     mean, (pool, classes) = m.mean[:SHOWN], m.mean.shape
     shares, leaders = mean.max(-1)
     spreads = m.var[:SHOWN].gather(-1, leaders[:, None])[:, 0].sqrt()
-    columns = (leaders, shares, spreads, -mean.xlogy(mean).sum(-1), m.entropy[:SHOWN])
+    columns = (leaders, shares, spreads, 0 - mean.xlogy(mean).sum(-1), m.entropy[:SHOWN])
     rows = [
         [str(point), str(leader), f"{share:.3f} ± {spread:.3f}", f"{entropy:.3f}", f"{within:.3f}"]
         for point, (leader, share, spread, entropy, within) in enumerate(
