@@ -1,23 +1,26 @@
 """What objects look like in a notebook: true, escaped, small, and without anything to fetch."""
 
+import html
 import re
 
 import numpy as np
 import pytest
 import torch
+from helpers.made_up import LABELS, run
 
 import balent
 from balent.acquisition import notebook_bar
 from balent.acquisition.progress import counting
 from balent.cards import SHOWN, card
 from balent.project.standing import Standing
+from balent.report.summary import summary
 from balent.types import Picks
 
 COIN = torch.tensor([[[0.9, 0.1], [0.5, 0.5]]], dtype=torch.float64)  # 1 point, 2 draws, 2 classes
 
 
-def cells(html):
-    return re.findall(r"<td[^>]*>(.*?)</td>", html)
+def cells(said):
+    return re.findall(r"<td[^>]*>(.*?)</td>", said)
 
 
 def test_all_text_of_a_card_is_escaped():
@@ -71,6 +74,22 @@ def test_the_standing_of_a_project_is_a_dictionary_as_before(tmp_path):
     assert Standing({"items": 3})["items"] == 3
 
 
+def test_a_report_is_shown_with_its_sentence_and_the_best_strategy_first():
+    """A strategy that needs half the labels, whose curves are the same for all seeds."""
+    runs = [run(name, seed, speed) for name, speed in (("random", 1), ("<own>", 2)) for seed in range(3)]
+    shown = summary(runs)
+    (found,) = shown.findings
+    said = shown._repr_html_()
+    assert [cells(said)[i] for i in (0, len(found.counts) + 1)] == ["&lt;own&gt;", "random"]
+    assert cells(said)[1] == f"{100 * found.accuracy('<own>', found.counts[0])[0]:.1f}"
+    assert html.escape(found.sentences[0]) in said
+
+
+def test_what_was_not_evaluated_is_a_dash():
+    (found,) = summary([run("random", 0), run("bald", 0, labels=LABELS[:5])], at=[400]).findings
+    assert "–" in cells(found._repr_html_())
+
+
 # ── progress in a notebook ───────────────────────────────────────────────────────────────────────
 
 
@@ -83,11 +102,11 @@ def test_progress_in_a_notebook_is_one_line_that_changes_in_place(monkeypatch):
     shown = []
 
     class Handle:
-        def update(self, html):
-            shown.append(html)
+        def update(self, line):
+            shown.append(line)
 
-    def display(html, display_id):
-        shown.append(html)
+    def display(line, display_id):
+        shown.append(line)
         return Handle()
 
     class Shell:

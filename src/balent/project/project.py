@@ -346,7 +346,7 @@ class Project:
         """Counts, classes, people, accuracy with an interval, and advice."""
         from balent.project import standing
 
-        return standing.status(self)
+        return standing.Standing(standing.status(self))
 
     def export(
         self,

@@ -43,37 +43,35 @@ def _recalled(found: dict[str, Any] | None) -> str:
     return "" if found is None else f"{found['right']} of {found['of']} ({found['low']:.0%}–{found['high']:.0%})"
 
 
-def status(project: "Project") -> Standing:
-    """How a project stands now."""
+def status(project: "Project") -> dict[str, Any]:
+    """What `balent status --json` prints."""
     project.look()
     items, state = project.items, project.state
     given = state.labels()
     found = measured(project)
     right, of = found["right"], found["of"]
     accuracy = Interval(right, of) if of >= audit.FEWEST else None
-    return Standing(
-        {
-            "items": len(items.present()),
-            "labelled": len(given),
-            "skipped": len(state.skipped),
-            "flagged": len(state.flagged),
-            "pending": len(state.pending),
-            "classes": {name: Counter(given.values())[number] for name, number in state.classes.names().items()},
-            "people": state.people(),
-            "accuracy": accuracy and {"right": right, "of": of, "low": accuracy.low, "high": accuracy.high},
-            "audit": _audit(project, found),
-            "recall": found["recall"],
-            "agreement": agreement(project),
-            "disagreements": [items[n].id for n in state.disagreements()],
-            "suspicious": found["suspicious"],
-            "duplicates": len(items.duplicates()) if project.settings.duplicates == "once" else 0,
-            "removed": sum(item.gone for item in items.all),
-            "changed": [items[n].id for n in given if not items[n].fingerprint.startswith(state.last[n].print)],
-            "bad": project.unreadable(),
-            "advice": advice.advice(project, found),
-            "curve": rounds.curve(project),
-        }
-    )
+    return {
+        "items": len(items.present()),
+        "labelled": len(given),
+        "skipped": len(state.skipped),
+        "flagged": len(state.flagged),
+        "pending": len(state.pending),
+        "classes": {name: Counter(given.values())[number] for name, number in state.classes.names().items()},
+        "people": state.people(),
+        "accuracy": accuracy and {"right": right, "of": of, "low": accuracy.low, "high": accuracy.high},
+        "audit": _audit(project, found),
+        "recall": found["recall"],
+        "agreement": agreement(project),
+        "disagreements": [items[n].id for n in state.disagreements()],
+        "suspicious": found["suspicious"],
+        "duplicates": len(items.duplicates()) if project.settings.duplicates == "once" else 0,
+        "removed": sum(item.gone for item in items.all),
+        "changed": [items[n].id for n in given if not items[n].fingerprint.startswith(state.last[n].print)],
+        "bad": project.unreadable(),
+        "advice": advice.advice(project, found),
+        "curve": rounds.curve(project),
+    }
 
 
 def _audit(project: "Project", found: dict[str, Any]) -> dict[str, Any]:

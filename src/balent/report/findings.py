@@ -65,7 +65,7 @@ class Findings:
 
     def _repr_html_(self) -> str:
         """For notebooks: what these runs show, and the mean accuracy of each strategy."""
-        rows = [[name, *(f"{100 * self.accuracy(name, n)[0]:.1f}" for n in self.counts)] for name in self.order]
+        rows = [[name, *(_percent(self.accuracy(name, n)[0]) for n in self.counts)] for name in self.order]
         header = ["accuracy in % at", *(f"{n:g} labels" for n in self.counts)]
         return card(self.group.title, header, rows, self.sentences)
 
@@ -91,6 +91,10 @@ class Findings:
         """Mean per run, all rounds and phases; NaN where it was not recorded."""
         runs = [[s for phase in PHASES for s in _phase(run.records, phase)] for run in self.group.strategies[strategy]]
         return _mean([sum(seconds) for seconds in runs if seconds])
+
+
+def _percent(share: float) -> str:
+    return "–" if np.isnan(share) else f"{100 * share:.1f}"
 
 
 def _phase(records: Sequence[dict[str, Any]], phase: str) -> list[float]:
