@@ -22,7 +22,7 @@ RINGS = {
         "checks",
         "adapt",
         "batches",
-        "cards",
+        "notebook_cards",
         "maths",
         "kernels",
         "geometry",

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from torch import Generator, Tensor
 
-from balent.cards import of_picks
+from balent.notebook_cards import of_picks
 
 if TYPE_CHECKING:
     from balent.maths.moments import Moments

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from balent import checks, kernels
-from balent.cards import of_moments
 from balent.maths import beta
+from balent.notebook_cards import of_moments
 from balent.types import Array, ByClass, Indices, Scores
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from balent.cards import card
 from balent.loop.journal import write
+from balent.notebook_cards import card
 from balent.project import advice, audit, rounds
 from balent.project.asking import View
 from balent.project.audit import Interval

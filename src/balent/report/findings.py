@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from balent.cards import card
+from balent.notebook_cards import card
 from balent.report.compare import Comparison, differences, paired, span
 from balent.report.curves import Curve, curve, spread
 from balent.report.lines import METRICS, OF_PICKS

@@ -11,7 +11,7 @@ from helpers.made_up import LABELS, run
 import balent
 from balent.acquisition import notebook_bar
 from balent.acquisition.progress import counting
-from balent.cards import SHOWN, card
+from balent.notebook_cards import SHOWN, card
 from balent.project.standing import Standing
 from balent.report.summary import summary
 from balent.types import Picks
