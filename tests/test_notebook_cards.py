@@ -98,7 +98,7 @@ def test_a_script_is_no_notebook():
 
 
 def test_progress_in_a_notebook_is_one_line_that_changes_in_place(monkeypatch):
-    """IPython stands in: a shell with a kernel, and a display that keeps what it shows."""
+    """IPython stands in: a shell that is not of a terminal, and a display that keeps what it shows."""
     shown = []
 
     class Handle:
@@ -110,7 +110,7 @@ def test_progress_in_a_notebook_is_one_line_that_changes_in_place(monkeypatch):
         return Handle()
 
     class Shell:
-        kernel = object()
+        pass
 
     modules = {
         "IPython": type("IPython", (), {"get_ipython": staticmethod(Shell)}),

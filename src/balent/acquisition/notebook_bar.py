@@ -14,9 +14,12 @@ PAUSE = 0.2  # seconds between two changes
 
 def is_notebook() -> bool:
     """Whether this process is the kernel of a notebook, rather than a script or IPython on a terminal."""
-    asked = getattr(sys.modules.get("IPython"), "get_ipython", None)
-    shell = asked() if asked is not None else None
-    return hasattr(shell, "kernel")
+    if "IPython" not in sys.modules:
+        return False
+    from IPython import get_ipython
+
+    shell = get_ipython()
+    return shell is not None and type(shell).__name__ != "TerminalInteractiveShell"
 
 
 def bar(total: int | None) -> Callable[[int, bool], None]:
