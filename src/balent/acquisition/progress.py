@@ -1,8 +1,10 @@
-"""Progress of long work: a bar on the terminal, or calls of a user's function."""
+"""Progress of long work: a bar on the terminal or in a notebook, or calls of a user's function."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic
+
+from balent.acquisition import notebook_bar
 
 Report = Callable[[int, int | None], None]  # points done, number of points
 
@@ -11,7 +13,7 @@ Report = Callable[[int, int | None], None]  # points done, number of points
 def counting(progress: bool | Report, total: int | None) -> Iterator[Callable[[int], None]]:
     """A function to call with the number of new points; it adds them up, and shows a progress bar if requested."""
     if progress is True:
-        with _bar(total) as shown:
+        with _in_notebook(total) if notebook_bar.is_notebook() else _bar(total) as shown:
             yield shown
         return
     done = 0
@@ -23,6 +25,19 @@ def counting(progress: bool | Report, total: int | None) -> Iterator[Callable[[i
             progress(done, total)
 
     yield advance
+
+
+@contextmanager
+def _in_notebook(total: int | None) -> Iterator[Callable[[int], None]]:
+    show, done = notebook_bar.bar(total), 0
+
+    def advance(points: int) -> None:
+        nonlocal done
+        done += points
+        show(done, False)
+
+    yield advance
+    show(done, True)
 
 
 @contextmanager

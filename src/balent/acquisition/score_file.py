@@ -11,6 +11,7 @@ from torch import Tensor
 from balent import checks
 from balent.data import outputs
 from balent.data.filled import filled
+from balent.data.formats.parquet import arrow
 from balent.types import Indices
 
 Write = Callable[[Indices, Tensor], None]
@@ -46,14 +47,14 @@ def _npy(path: Path, names: list[str], total: int, first: int = 0) -> AbstractCo
 @contextmanager
 def _parquet(path: Path, names: list[str], total: int, first: int = 0) -> Iterator[np.ndarray]:
     """A table to fill, which becomes the file when it is full."""
-    import pyarrow
-    from pyarrow import parquet
+    _, parquet = arrow()
+    from pyarrow import table as arrow_table
 
     rough = outputs.fresh(outputs.unused(path.parent, "scores"), mode=0o600)
     with rough as beside, _npy(beside, names, total) as table:
         yield table
         columns = {"point": first + np.arange(len(table)), **dict(zip(names, table.T, strict=True))}
-        parquet.write_table(pyarrow.table(columns), path)
+        parquet.write_table(arrow_table(columns), path)
 
 
 WRITERS = {".npy": _npy, ".parquet": _parquet}

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from balent import checks, kernels
 from balent.maths import beta
+from balent.notebook_cards import of_moments
 from balent.types import Array, ByClass, Indices, Scores
 
 
@@ -76,6 +77,9 @@ class Moments:
                 "use + to merge draws of the same points"
             )
         return cls(blocks[0].n, *(torch.cat([getattr(m, f.name) for m in blocks]) for f in fields(cls)[1:]))
+
+    def _repr_html_(self) -> str:
+        return of_moments(self)
 
     @cached_property
     def rest(self) -> ByClass:

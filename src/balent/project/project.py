@@ -28,6 +28,7 @@ from balent.project.state import DIGITS, FORMAT, Event, State, check_said
 if TYPE_CHECKING:
     from balent.project.features import Features
     from balent.project.predictions import Prediction, Ready
+    from balent.project.standing import Standing
 
 Say = Callable[[str], None]
 Progress = Callable[[int, int], None]
@@ -365,14 +366,14 @@ class Project:
 
         return predictions.ready(self)
 
-    def status(self, *, progress: Progress | None = None) -> dict[str, Any]:
+    def status(self, *, progress: Progress | None = None) -> "Standing":
         """Counts, classes, people, accuracy with an interval, and advice.
 
         progress    a function of the models that are trained to count the accuracy, and their number
         """
         from balent.project import standing
 
-        return standing.status(self, progress)
+        return standing.Standing(standing.status(self, progress))
 
     def export(
         self,

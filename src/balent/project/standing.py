@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from balent.loop.journal import write
+from balent.notebook_cards import card
 from balent.project import advice, audit, rounds
 from balent.project.asking import View
 from balent.project.audit import Interval
@@ -29,6 +30,21 @@ ENOUGH = 20  # labels from which on suspicious ones are looked for
 
 
 Step = Callable[[], None]  # is called when a model is trained
+
+
+class Standing(dict[str, Any]):
+    """What `balent status --json` prints; in a notebook, a table of classes between its sentences."""
+
+    def _repr_html_(self) -> str:
+        title = f"{self['labelled']:,} of {self['items']:,} items labelled"
+        rows = [[name, f"{count:,}", _recalled(self["recall"].get(name))] for name, count in self["classes"].items()]
+        people = ", ".join(f"{who or '(no name)'} {count:,}" for who, count in self["people"].items())
+        notes = [f"accuracy: {self['audit']['sentence']}", *([f"people: {people}"] if people else []), *self["advice"]]
+        return card(title, ["class", "labels", "recall"], rows, notes)
+
+
+def _recalled(found: dict[str, Any] | None) -> str:
+    return "" if found is None else f"{found['right']} of {found['of']} ({found['low']:.0%}–{found['high']:.0%})"
 
 
 def status(project: "Project", progress: "Progress | None" = None) -> dict[str, Any]:

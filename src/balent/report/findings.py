@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from balent.notebook_cards import card
 from balent.report.compare import Comparison, differences, paired, span
 from balent.report.curves import Curve, curve, spread
 from balent.report.lines import METRICS, OF_PICKS
@@ -62,6 +63,12 @@ class Findings:
         chosen = np.linspace(0, len(every) - 1, COUNTS).round().astype(int) if len(every) else np.array([], int)
         return np.unique(every[chosen]).tolist()
 
+    def _repr_html_(self) -> str:
+        """For notebooks: what these runs show, and the mean accuracy of each strategy."""
+        rows = [[name, *(_percent(self.accuracy(name, n)[0]) for n in self.counts)] for name in self.order]
+        header = ["accuracy in % at", *(f"{n:g} labels" for n in self.counts)]
+        return card(self.group.title, header, rows, self.sentences)
+
     def accuracy(self, strategy: str, labels: float) -> tuple[float, float]:
         """Mean and std over seeds; NaN where the strategy was not evaluated."""
         return mean_std(self.curves[strategy]["accuracy"].at(labels))
@@ -84,6 +91,10 @@ class Findings:
         """Mean per run, all rounds and phases; NaN where it was not recorded."""
         runs = [[s for phase in PHASES for s in _phase(run.records, phase)] for run in self.group.strategies[strategy]]
         return _mean([sum(seconds) for seconds in runs if seconds])
+
+
+def _percent(share: float) -> str:
+    return "–" if np.isnan(share) else f"{100 * share:.1f}"
 
 
 def _phase(records: Sequence[dict[str, Any]], phase: str) -> list[float]:

@@ -36,6 +36,10 @@ class Summary:
         """What was left out, and what a reader should know about the records."""
         return [*self.notes, *(f"{self._of(f)}{said}" for f in self.findings for said in f.group.remarks)]
 
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        return "".join(f._repr_html_() for f in self.findings)
+
     def table(self) -> RenderableType:
         """For the terminal; the paper's numbers follow, where it has any."""
         papers = [

@@ -161,6 +161,7 @@ class Tfidf:
 
     def about(self) -> dict[str, Any]:
         """The settings that decide about features."""
+        scikit_learn()  # before its version is looked up: it may not be installed
         return {
             "kind": "tfidf",
             "dimensions": self.dimensions,

@@ -97,8 +97,8 @@ def _ray(private: bool = False) -> Any:
         os.environ.setdefault(name, value)
     try:
         import ray
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError(
+    except ImportError:
+        raise ImportError(
             "engine='ray' needs Ray; install it with: pip install 'balent[ray]', or use engine='local'"
         ) from None
     if private:  # if it was imported before, it has read the environment already

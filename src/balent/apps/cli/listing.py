@@ -1,13 +1,19 @@
-"""balent list: what there is."""
+"""balent list: where to start, and what there is."""
 
+from balent.apps.cli.first_steps import first_steps
 from balent.apps.cli.terminal import errors_in_words, show, show_table
 
 
 def list_() -> None:
-    """What there is: measures, strategies, predictors, experiments, data sets, studies, the kernel here."""
+    """Show where to start, and every name that commands take.  balent list
+
+    Measures, strategies, predictors, experiments, data sets, backbones and studies; and the kernel of this machine.
+    """
     from balent.maths.measures import MEASURES
 
     with errors_in_words():
+        for line in ("[bold]start here[/]", *first_steps(), ""):
+            show(line)
         show_table(
             ["measure", "what it is"], ([name, (f.__doc__ or "").splitlines()[0]] for name, f in MEASURES.items())
         )

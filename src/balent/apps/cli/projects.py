@@ -219,8 +219,6 @@ def classes(
         _show_classes(found)
 
 
-COMMANDS = (ask, tell, predict, status, export, classes)
-
 # ── how ──────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -39,8 +39,8 @@ def run(
 ) -> None:
     """Compare strategies on data whose labels are known.  balent run digits
 
-    Every round trains on what was bought so far, is evaluated, and buys more. Each line of the records is on disk
-    before the next round starts: a run that was stopped, or killed, goes on with --resume as if nothing had been.
+    Every round trains on the labels so far, is evaluated, and labels a batch. Each line of the records is on disk
+    before the next round starts: a run that was stopped or killed goes on with --resume, with the same results.
     At the end come a table, what it shows in words, and a page to open in a browser.
 
     Strategies, measures and data may be your own, FILE.py:NAME or MODULE:NAME; so may network and predictor, by --set.
@@ -104,7 +104,10 @@ def report(
     table: Annotated[Path | None, typer.Option("--csv", help="Write every number of the report.")] = None,
     plot: Annotated[Path | None, typer.Option("--png", help="Write the curves as .png, .svg or .pdf.")] = None,
 ) -> None:
-    """What runs show: accuracy, gain on random with its interval, labels saved.  balent report runs --html r.html"""
+    """Show what runs found, as a table and a page.  balent report runs --html report.html
+
+    The table has accuracy and the gain on random choice, each with its interval, and the labels that were saved.
+    """
     with errors_in_words():
         _report(runs, html, table, plot)
 

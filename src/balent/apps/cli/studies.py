@@ -20,7 +20,7 @@ def study(
         bool, typer.Option("--quick", help="Smaller sizes, to try it in seconds; the numbers are not results.")
     ] = False,
 ) -> None:
-    """Recompute a figure of the paper, and report which of its claims hold.  balent study moons
+    """Recompute a figure of the paper and check its claims.  balent study moons
 
     Writes the figure, NAME.csv with the rows that are printed, and NAME.npz with what else the figure shows.
     """
