@@ -16,6 +16,7 @@ from balent.loop.journal import write
 from balent.project import advice, audit, rounds
 from balent.project.asking import View
 from balent.project.audit import Interval
+from balent.project.model import Pool
 
 if TYPE_CHECKING:
     from balent.project.project import Project
@@ -190,17 +191,19 @@ def _gain(view: View, checks: list[int], right: list[bool]) -> dict[str, Any] | 
     return {"low": float(apart.mean()) - half, "high": float(apart.mean()) + half, "labels": LAST}
 
 
+def in_order(pool: Pool) -> list[int]:
+    """Labelled rows in the order of their contents, so that folds do not depend on who was labelled when."""
+    return sorted(pool.labels, key=lambda row: pool.prints[row])
+
+
 def suspicious(project: "Project", view: View) -> list[dict[str, Any]]:
     """Labels that a model which has not seen them contradicts with confidence, the surest first."""
     assert view.model is not None
     pool, found = view.model.pool, []
-    labelled = sorted(pool.labels, key=lambda row: pool.prints[row])
-    for part in audit.folds(labelled) if len(labelled) >= ENOUGH else []:
-        p = view.model.without(part, part)
-        for row, said in zip(part, [] if p is None else p, strict=p is not None):
-            best = int(said.argmax())
-            if best != pool.labels[row] and said[best] >= CONFIDENT:
-                found.append((float(said[best]), row, best))
+    for row, said in view.model.cross_fitted(in_order(pool)) if len(pool.labels) >= ENOUGH else []:
+        best = int(said.argmax())
+        if best != pool.labels[row] and said[best] >= CONFIDENT:
+            found.append((float(said[best]), row, best))
     return [
         {
             "id": project.items[view.numbers[row]].id,

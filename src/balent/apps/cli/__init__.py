@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from balent.apps.cli.doctor import doctor
 from balent.apps.cli.images import embed, simclr
 from balent.apps.cli.labelling import label
 from balent.apps.cli.listing import list_
@@ -42,6 +43,6 @@ def main(
     """Options that come before a command."""
 
 
-for command in (label, *COMMANDS, score, acquire, run, report, embed, simclr, study):
+for command in (label, *COMMANDS, doctor, score, acquire, run, report, embed, simclr, study):
     app.command()(command)
 app.command(name="list")(list_)
