@@ -31,7 +31,7 @@ def _one_class(labels: LabelSet) -> Finding:
     if n < ALONE:
         return Finding(OPEN, f"all {n} labels are {name}: too few to say whether there is another class")
     action = "a model needs two classes: look for items of another one, or check the column or folder labels come from"
-    return Finding(FAILURE, f"all {n} labels are {name}", action, Figure(1))
+    return Finding(FAILURE, f"all {n} labels are {name}", action, Figure(1.0))
 
 
 def _rarest(labels: LabelSet) -> Finding:
@@ -40,7 +40,7 @@ def _rarest(labels: LabelSet) -> Finding:
     fewest, most = int(counts.min()), int(counts.max())
     name, commonest = labels.names[int(counts.argmin())], labels.names[int(counts.argmax())]
     low, high = wilson(fewest, n, NormalDist().inv_cdf(1 - LEVEL / classes))
-    says = f"{commonest} has {most} labels, {name} {fewest}"
+    says = f"{commonest} has {most} labels, {name} {fewest}" if most > fewest else f"every class has {most} labels"
     share = Figure(fewest / n, low, high)
     if high >= 1 / (TIMES * classes):
         return Finding(OK, says, figure=share)

@@ -20,7 +20,10 @@ def constants(patient: Patient) -> Iterator[Finding]:
     bad = int((~x.isfinite()).any(1).sum())
     if bad:
         yield Finding(
-            FAILURE, f"{bad:,} of {points:,} points have features that are no numbers", "look for NaN", Figure(bad)
+            FAILURE,
+            f"{bad:,} of {points:,} points have features that are no numbers",
+            "look for NaN",
+            Figure(float(bad)),
         )
         return
     if points < FEWEST:

@@ -1,28 +1,26 @@
 """Exact duplicates and near-duplicates in the pool: a label of one of them says nothing new of the others.
 
-Exact ones have equal content. A near-duplicate is a point whose nearest other one is within NEAR of the 90 % quantile
-of such distances, and within NEAR of the typical distance of two points: both, because in a few dimensions nearest
-points are near by nature. Both are looked for among the points that are looked at, so of a large pool the share of
-near-duplicates is a lower bound, and that of exact ones is worked out from the pairs that were found.
+Exact ones have equal content. A point is a near-duplicate if one to nine others are ten times nearer to it than the
+next one is: a rule that needs no scale, and that by chance holds for 1 % of points in two dimensions and fewer in more.
+Both are looked for among the points that are looked at, so of a large pool the share of near-duplicates is a lower
+bound, and that of exact ones is worked out from the pairs that were found.
 """
 
 from collections.abc import Iterator
 from math import isqrt
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
-from balent.apps.doctor.finding import NOTE, OK, OPEN, WARNING, Figure, Finding
+from balent.apps.doctor.finding import NOTE, OK, WARNING, Figure, Finding, Missing
 from balent.apps.doctor.patient import Equal, Patient
-from balent.geometry.covers import typical
 from balent.geometry.distances import Points, squared
 from balent.project.audit import wilson
 from balent.types import Features
 
-MANY = 0.05  # of the pool: from here on a warning
-NEAR = 0.1
-TYPICALLY = 0.9  # quantile of the distances to the nearest point
+MANY, MANY_NEAR = 0.05, 0.15  # of the pool: from here on a warning; along a curve 10 % are near by chance
+NEAR, GROUP = 0.1, 10
 FEWEST = 50  # points, for near-duplicates
 TOGETHER = 512
 OPERATIONS = 20_000_000_000  # points² · features, at most
@@ -61,36 +59,38 @@ def redundant(found: Equal, size: int | None) -> float:
 def near_duplicates(patient: Patient) -> Iterator[Finding]:
     """Which share has a point very near to it?"""
     x = patient.vectors
-    x = x[: isqrt(OPERATIONS // max(1, x.shape[1]))].unique(dim=0)
-    if len(x) < FEWEST or x.shape[1] < 2:
-        yield Finding(OPEN, f"not looked for: {len(x):,} different points in {x.shape[1]} dimensions are too few")
-        return
-    near = int(are_near(x).sum())
-    low, high = wilson(near, len(x))
-    least = "" if patient.evidence.size == len(patient.sample) else "at least "
-    says = f"{least}{near / len(x):.1%} of {len(x):,} different {patient.evidence.points} have a near-duplicate"
-    numbers = Figure(near / len(x), low, high)
-    if low >= MANY:
-        yield Finding(WARNING, says, REMOVE, figure=numbers)
+    if not x.isfinite().all():
+        raise Missing("features that are no numbers cannot be compared")
+    some = x[: isqrt(OPERATIONS // max(1, x.shape[1]))]
+    different = some.unique(dim=0)
+    if len(different) < FEWEST or x.shape[1] < 2:
+        raise Missing(f"too few to say: {len(different):,} different points in {x.shape[1]} dimensions")
+    near = int(are_near(different).sum())
+    low, high = wilson(near, len(different))
+    share = Figure(near / len(different), low, high)
+    least = "" if patient.sample.whole and len(some) == len(x) else "at least "
+    of = f"{len(different):,} different {patient.evidence.points}"
+    says = f"{least}{share.value:.1%} of {of} have a near-duplicate"
+    if low >= MANY_NEAR:
+        yield Finding(WARNING, says, REMOVE, figure=share)
     else:
-        yield Finding(NOTE if near else OK, says, "few enough" if near else "", figure=numbers)
+        yield Finding(NOTE if near else OK, says, "few enough" if near else "", figure=share)
 
 
-def are_near(x: Features) -> Tensor:
+def are_near(x: Features) -> Bool[Tensor, " points"]:
     """Which points are near-duplicates of others."""
-    points, nearest = Points.of(x), nearest_other(x)
-    reach = NEAR * torch.minimum(nearest.quantile(TYPICALLY), torch.tensor(typical(points)).sqrt())
-    return nearest <= reach
+    distances = nearest_others(x)
+    return (distances[:, :-1] <= NEAR * distances[:, 1:]).any(1)
 
 
-def nearest_other(x: Features) -> Float[Tensor, " points"]:
-    """The distance of each point to the nearest other one."""
+def nearest_others(x: Features) -> Float[Tensor, "points nearest"]:
+    """The distances of each point to the GROUP nearest other ones, in order."""
     points, found = Points.of(x), []
     for rows in torch.arange(len(x)).split(TOGETHER):
         distances = squared(points[rows], points)
         distances[torch.arange(len(rows)), rows] = torch.inf
-        found.append(distances.amin(1))
-    return torch.cat(found).clamp(min=0).sqrt().double()
+        found.append(distances.topk(min(GROUP, len(x) - 1), largest=False).values)
+    return torch.cat(found).clamp(min=0).sqrt()
 
 
 def _number(size: int | None) -> str:

@@ -39,5 +39,9 @@ class Missing(Exception):
     """A check cannot be made; the reason is a sentence. The finding is then open."""
 
 
+class Incomparable(Missing):
+    """Points are not vectors, and the model has no features of them."""
+
+
 class Silent(Missing):
     """The model does not answer: it raised this error on the first points."""

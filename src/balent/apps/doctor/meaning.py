@@ -62,7 +62,8 @@ def probes(patient: Patient) -> list[Skill]:
     labels = patient.labels
     n, classes = len(labels.y), int((labels.counts > 0).sum())
     if n < FEWEST or classes < 2:
-        raise Missing(f"too few labels to say: {n} of {classes} {'class' if classes == 1 else 'classes'}")
+        of = f"{n} labels of {classes} {'class' if classes == 1 else 'classes'}"
+        raise Missing(f"too few labels to say: {of}" if n else "nothing is labelled yet")
     y = labels.y[:MOST]
     return [Skill.of(votes(patient.evidence.labelled(patient)[:MOST], y), y), *_by_model(patient)]
 

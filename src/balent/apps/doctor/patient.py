@@ -7,9 +7,10 @@ where these come from: `Evidence`. Nothing is written.
 
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -17,7 +18,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from balent import adapt
-from balent.apps.doctor.finding import Missing, Silent
+from balent.apps.doctor.finding import Incomparable, Missing, Silent
 from balent.batches import size, take
 from balent.kernels.hashing import mixed
 from balent.maths.moments import Moments
@@ -38,6 +39,7 @@ class Sample:
 
     blocks: Blocks
     seconds: float
+    whole: bool  # they are all points of the pool
 
     def __len__(self) -> int:
         return sum(len(positions) for _, positions in self.blocks)
@@ -99,6 +101,7 @@ class Audit:
     every: int
 
 
+@runtime_checkable
 class Evidence(Protocol):
     """Where the facts come from. Each function may raise `Missing`."""
 
@@ -135,10 +138,12 @@ class Patient:
     def sample(self) -> Sample:
         """The points that are looked at."""
         began = time.perf_counter()
-        found = list(looked_at(self.evidence.source(), SAMPLE))
+        source = self.evidence.source()
+        found = list(looked_at(source, SAMPLE))
         if not found:
             raise Missing("there are no points")
-        return Sample(found, time.perf_counter() - began)
+        looked = sum(len(positions) for _, positions in found)
+        return Sample(found, time.perf_counter() - began, looked == source.size)
 
     @cached_property
     def answered(self) -> Blocks:
@@ -154,17 +159,17 @@ class Patient:
     def sampled(self) -> Sampled:
         """Posterior samples, if the model answers on two points."""
         batch, positions = self.sample.blocks[0]
-        try:
+        with _answering():
             sampled = self.evidence.sampled()
             adapt.tried(sampled).moments(take(batch, slice(0, 2)), positions[:2])
-        except (ValueError, TypeError) as error:  # a model that cannot answer says why in a sentence
-            raise Silent(str(error)) from error
         return sampled
 
     @cached_property
     def moments(self) -> Moments:
         """Of the model's draws on the first points."""
-        return Moments.cat([self.sampled.moments(batch, positions) for batch, positions in self.answered])
+        sampled = self.sampled
+        with _answering():
+            return Moments.cat([sampled.moments(batch, positions) for batch, positions in self.answered])
 
     @cached_property
     def labels(self) -> LabelSet:
@@ -189,7 +194,7 @@ class Patient:
         try:
             return adapt.vectors(self.comparing, batch)
         except ValueError as error:
-            raise Missing("these points are not vectors, and there is no model with features of them") from error
+            raise Incomparable("these points are not vectors, and there is no model with features of them") from error
 
     @cached_property
     def comparing(self) -> Sampled:
@@ -198,6 +203,15 @@ class Patient:
             return self.sampled
         except Missing:
             return adapt.Untrained()
+
+
+@contextmanager
+def _answering() -> Iterator[None]:
+    """Errors of a model that cannot answer, ours and torch's, are a finding. Others keep their traceback."""
+    try:
+        yield
+    except (ValueError, TypeError, RuntimeError) as error:
+        raise Silent(str(error)) from error
 
 
 def looked_at(source: Source, most: int) -> Iterator[tuple[Batch, Indices]]:

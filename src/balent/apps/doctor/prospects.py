@@ -6,7 +6,7 @@ from balent.apps.doctor.finding import NOTE, OK, OPEN, Figure, Finding
 from balent.apps.doctor.patient import Audit, Patient
 from balent.project.audit import FEWEST, more_for, wilson
 
-GUESS = 0.9  # the accuracy, until there are checks that tell it
+GUESS = 90  # % right, until there are checks that tell it
 HALF = 0.03  # of the interval that one wants
 
 
@@ -16,15 +16,17 @@ def prospects(patient: Patient) -> Iterator[Finding]:
     if not audit.every:
         yield Finding(NOTE, "no accuracy will be shown: random checks are off", "set audit = 5 in project.toml")
         return
-    share = audit.right / audit.answered if audit.right is not None else GUESS
-    wanted = more_for(round(share * max(audit.answered, 1)), max(audit.answered, 1), HALF) + audit.answered
-    later = planned(audit, len(patient.labels.y), patient.goal)
+    right, of = (GUESS, 100) if audit.right is None else (audit.right, audit.answered)
+    share, wanted = right / of, of + more_for(right, of, HALF)
+    goal = min(patient.goal, patient.evidence.size or patient.goal)
+    later = planned(audit, len(patient.labels.y), goal)
     says = (
-        f"{_now(audit)}; at {patient.goal:,} labels {later:,} checks give ±{half(share, later):.0%} if it is "
-        f"{share:.0%}; ±{HALF:.0%} takes {wanted:,}"
+        f"{_now(audit)}; at {goal:,} labels {later:,} checks give ±{half(share, later):.0%} if it is {share:.0%}; "
+        f"±{HALF:.0%} takes {wanted:,}"
     )
     if wanted > audit.most:
-        yield Finding(NOTE, says, f"only {audit.most:,} items are set aside for checks: ±{half(share, audit.most):.0%}")
+        action = f"only {audit.most:,} items are set aside for checks: ±{half(share, audit.most):.0%}"
+        yield Finding(NOTE, says, action, Figure(half(share, later)))
     else:
         yield Finding(OK if audit.answered >= FEWEST else OPEN, says, figure=Figure(half(share, later)))
 

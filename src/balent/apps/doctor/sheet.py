@@ -14,15 +14,24 @@ LEVEL, ABOUT = 9, 17  # characters of a column
 
 
 def lines(title: str, findings: Sequence[Finding]) -> Iterator[str]:
-    """With markup."""
+    """With markup. What cannot be told stands at the end, each reason once."""
     yield f"[bold]{escape(title)}[/]"
     yield ""
     for found in findings:
-        yield f"[{COLOURS[found.level]}]{found.level:<{LEVEL}}[/]{found.about:<{ABOUT}}{escape(found.says)}"
-        if found.action:
-            yield f"{'':<{LEVEL + ABOUT}}→ {escape(found.action)}"
+        if found.level != OPEN:
+            yield _line(found.level, found.about, found.says)
+            if found.action:
+                yield f"{'':<{LEVEL + ABOUT}}→ {escape(found.action)}"
+    for reason in dict.fromkeys(found.says for found in findings if found.level == OPEN):
+        yield _line(OPEN, ", ".join(found.about for found in findings if found.says == reason), reason)
     yield ""
     yield total(findings)
+
+
+def _line(level: str, about: str, says: str) -> str:
+    """A subject that is too long for its column has a line of its own."""
+    apart = "\n" + " " * (LEVEL + ABOUT) if len(about) >= ABOUT else ""
+    return f"[{COLOURS[level]}]{level:<{LEVEL}}[/]{about:<{ABOUT}}{apart}{escape(says)}"
 
 
 def total(findings: Iterable[Finding]) -> str:

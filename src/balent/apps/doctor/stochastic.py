@@ -24,15 +24,15 @@ def stochastic(patient: Patient) -> Iterator[Finding]:
     typical = float(spread.median())
     if n == 1:
         action = "measures of the spread of draws, such as bald and balentacq, need 20 or more"
-        yield Finding(WARNING, "there is one draw only", action, Figure(1))
+        yield Finding(WARNING, "there is one draw only", action, Figure(1.0))
     elif same == 1:
         says = f"all {m.n} draws are the same at each of {points:,} points"
-        yield Finding(FAILURE, says, _why(float(m.mean.amax(1).min())), Figure(1))
+        yield Finding(FAILURE, says, _why(float(m.mean.amax(1).min())), Figure(1.0))
     elif same > MANY:
         says = f"draws do not differ at {same:.0%} of {points:,} points, so ranks are ties there"
         yield Finding(WARNING, says, "use a higher dropout rate, a lower learning rate or less training", Figure(same))
     elif n is not None and n < FEW:
-        yield Finding(NOTE, f"{n} draws are few", "scores are noisy with fewer than 20 draws", Figure(n))
+        yield Finding(NOTE, f"{n} draws are few", "scores are noisy with fewer than 20 draws", Figure(float(n)))
     else:
         what = "moments without draws" if n is None else f"{n} draws"
         says = f"{what}; the probability of a class typically varies by ±{typical:.3f} over them"

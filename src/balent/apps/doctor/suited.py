@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from balent.apps.doctor.balance import RARE
 from balent.apps.doctor.duplication import MANY, redundant
-from balent.apps.doctor.finding import NOTE, OK, Finding, Missing
+from balent.apps.doctor.finding import NOTE, OK, Finding, Incomparable, Missing
 from balent.apps.doctor.meaning import probes
 from balent.apps.doctor.patient import Patient
 from balent.strategies.auto import AUTO, BY_SCORES, RECOMMENDED, resolved, why_not
@@ -41,10 +41,13 @@ def _advice(patient: Patient, asked: str) -> Iterator[str]:
 
 
 def _compared(patient: Patient) -> bool:
+    """Taken for granted as long as nothing speaks against it."""
     try:
         return len(patient.vectors) > 0
-    except Missing:
+    except Incomparable:
         return False
+    except Missing:
+        return True
 
 
 def _is_rare(patient: Patient) -> bool:
