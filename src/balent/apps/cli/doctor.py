@@ -29,6 +29,7 @@ def doctor(
     draws: Annotated[str | None, typer.Option(help="With a MODEL: how many draws. Default: 100.")] = None,
     column: Annotated[str | None, typer.Option(help="With a MODEL: which column of shards, which array.")] = None,
     key: Annotated[str | None, typer.Option(help="With a MODEL: the column of shards that identifies a point.")] = None,
+    size: Annotated[int | None, typer.Option(help="With a MODEL: pixels per side of images. Default: 224.")] = None,
     k: Annotated[int, typer.Option("-k", min=1, help="How many labels per round you plan.")] = 20,
     labels: Annotated[int, typer.Option(min=1, help="How many labels you plan in all.")] = 500,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
@@ -44,7 +45,14 @@ def doctor(
     from balent.apps.doctor.patient import Patient
 
     with errors_in_words(), stoppable():
-        wishes = {"labelled": labelled, "strategy": strategy, "draws": draws, "column": column, "key": key}
+        wishes = {
+            "labelled": labelled,
+            "strategy": strategy,
+            "draws": draws,
+            "column": column,
+            "key": key,
+            "size": size,
+        }
         _check(pool, project, {name: value for name, value in wishes.items() if value is not None})
         evidence = _project(subject, project) if pool is None else _model(subject, pool, **wishes)
         found = [*findings(Patient(evidence, k=k, goal=labels))]
@@ -83,11 +91,12 @@ def _model(
     draws: str | None,
     column: str | None,
     key: str | None,
+    size: int | None,
 ) -> "Evidence":
     from balent.acquisition import loading
     from balent.apps.doctor import of_model
 
     chosen = strategy or "auto"
     sampled = loading.sampled(name, draws or "100", chosen, seed=0, masks="auto", design="independent")
-    points = loading.pool(pool, column, key)
+    points = loading.pool(pool, column, key, size=size or 224)
     return of_model.OfModel(sampled, points, chosen, None if labelled is None else of_model.opened(labelled))

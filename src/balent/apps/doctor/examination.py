@@ -8,7 +8,7 @@ from balent.apps.doctor.calibrated import calibrated
 from balent.apps.doctor.constants import constants
 from balent.apps.doctor.duplication import duplicates, near_duplicates
 from balent.apps.doctor.effort import effort
-from balent.apps.doctor.finding import OPEN, Finding, Missing
+from balent.apps.doctor.finding import OPEN, Finding, Missing, Silent
 from balent.apps.doctor.meaning import meaning
 from balent.apps.doctor.mislabelled import mislabelled
 from balent.apps.doctor.patient import Patient
@@ -39,5 +39,7 @@ def findings(patient: Patient) -> Iterator[Finding]:
         try:
             for found in check(patient):
                 yield replace(found, about=about)
+        except Silent:
+            yield Finding(OPEN, "the model gives no draws", about=about)
         except Missing as reason:
             yield Finding(OPEN, str(reason), about=about)
