@@ -54,7 +54,7 @@ def doctor(
             "size": size,
         }
         _check(pool, project, {name: value for name, value in wishes.items() if value is not None})
-        evidence = _project(subject, project) if pool is None else _model(subject, pool, **wishes)
+        evidence = _project(subject, project) if pool is None else _model(subject, pool, wishes)
         found = [*findings(Patient(evidence, k=k, goal=labels))]
         title = subject if pool is None else f"{subject} on {pool}"
         if as_json:
@@ -83,20 +83,13 @@ def _project(subject: str, elsewhere: Path | None) -> "Evidence":
     return OfProject(opened(Path(subject), elsewhere))
 
 
-def _model(
-    name: str,
-    pool: str,
-    labelled: str | None,
-    strategy: str | None,
-    draws: str | None,
-    column: str | None,
-    key: str | None,
-    size: int | None,
-) -> "Evidence":
+def _model(name: str, pool: str, wishes: dict[str, Any]) -> "Evidence":
     from balent.acquisition import loading
     from balent.apps.doctor import of_model
 
-    chosen = strategy or "auto"
-    sampled = loading.sampled(name, draws or "100", chosen, seed=0, masks="auto", design="independent")
-    points = loading.pool(pool, column, key, size=size or 224)
-    return of_model.OfModel(sampled, points, chosen, None if labelled is None else of_model.opened(labelled))
+    strategy = wishes["strategy"] or "auto"
+    draws = wishes["draws"] or "100"
+    sampled = loading.sampled(name, draws, strategy, seed=0, masks="auto", design="independent")
+    points = loading.pool(pool, wishes["column"], wishes["key"], size=wishes["size"] or 224)
+    labelled = None if wishes["labelled"] is None else of_model.opened(wishes["labelled"])
+    return of_model.OfModel(sampled, points, strategy, labelled)

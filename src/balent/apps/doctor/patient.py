@@ -30,7 +30,7 @@ ANSWERED = 1024  # of them, on which the model is evaluated
 KEY = 0x646F63746F72  # "doctor": the choice of points must not change
 BLOCK = 256
 
-Blocks = list[tuple[Batch, Indices]]
+Blocks = list[tuple[Batch, Tensor]]  # points and their positions
 
 
 @dataclass(frozen=True)

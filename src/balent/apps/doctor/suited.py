@@ -1,6 +1,6 @@
 """Which strategy fits, and when another one would: what docs/strategies.md recommends, applied to what is at hand."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from balent.apps.doctor.balance import RARE
 from balent.apps.doctor.duplication import MANY, redundant
@@ -32,11 +32,11 @@ def _advice(patient: Patient, asked: str) -> Iterator[str]:
     """When another strategy would do better."""
     if patient.k >= HUGE:
         yield f"for batches of {patient.k:,} points cluster_margin is faster"
-    if _is_rare(patient):
+    if _holds(_is_rare, patient):
         yield f"for the rare class seals:{asked} looks among the neighbours of its labels"
-    if asked != AUTO and _has_duplicates(patient):
+    if asked != AUTO and _holds(_has_duplicates, patient):
         yield f"for a pool with duplicates masks per point, or diverse:{asked}"
-    if _tells_little(patient):
+    if _holds(_tells_little, patient):
         yield "where features do not tell classes apart, no strategy is better than random"
 
 
@@ -50,25 +50,23 @@ def _compared(patient: Patient) -> bool:
         return True
 
 
-def _is_rare(patient: Patient) -> bool:
+def _holds(predicate: Callable[[Patient], bool], patient: Patient) -> bool:
+    """Is it known to be so?"""
     try:
-        labels = patient.labels
+        return predicate(patient)
     except Missing:
         return False
-    counts = labels.counts
-    return len(labels.y) * RARE >= 1 and len(counts) > 1 and 0 < counts.min() <= RARE * len(labels.y)
+
+
+def _is_rare(patient: Patient) -> bool:
+    """A class with a label at least, and few among many."""
+    labels = len(patient.labels.y)
+    return any(0 < count <= RARE * labels for count in patient.labels.counts.tolist())
 
 
 def _has_duplicates(patient: Patient) -> bool:
-    try:
-        found = patient.equal
-    except Missing:
-        return False
-    return not found.once and redundant(found, patient.evidence.size) >= MANY
+    return not patient.equal.once and redundant(patient.equal, patient.evidence.size) >= MANY
 
 
 def _tells_little(patient: Patient) -> bool:
-    try:
-        return not any(skill.low > 0 for skill in probes(patient))
-    except Missing:
-        return False
+    return not any(skill.low > 0 for skill in probes(patient))
