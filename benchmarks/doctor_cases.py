@@ -184,7 +184,7 @@ def row(name: str, seeds: int) -> str:
     hits = f"{levels.total()}/{seeds}" if case.check else "-"
     level = ", ".join(f"{count} {name}" for name, count in levels.items())
     other = ", ".join(f"{count} {name}" for name, count in others.items()) or "none"
-    return f"{name:<27}{case.check or '-':<17}{hits:<7}{level:<23}{other:<40}{said}"
+    return f"{name:<27}{case.check or '-':<17}{hits:<7}{level:<23}{other:<45}{said}"
 
 
 def main() -> None:
@@ -193,7 +193,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="words, with commas between: cases that have one of them")
     args = parser.parse_args()
     torch.set_num_threads(1)  # on a busy machine several take many times as long over steps this small
-    print(f"{'case':<27}{'check':<17}{'found':<7}{'as':<23}{'other alarms':<40}of the first seed that found it")
+    print(f"{'case':<27}{'check':<17}{'found':<7}{'as':<23}{'other alarms':<45}of the first seed that found it")
     for name in CASES:
         if any(word in name for word in args.only.split(",")):
             print(row(name, args.seeds), flush=True)

@@ -192,6 +192,20 @@ def test_a_network_of_ones_own_without_dropout_is_found_before_anybody_labels(do
     assert "→ add nn.Dropout" in said
 
 
+def test_a_network_without_dropout_is_a_finding_where_random_checks_wait_for_a_model(doctor, tmp_path):
+    """Bug: the accuracy of a model that gives no draws ended in an error."""
+    known = clusters(tmp_path, items=150)
+    model = str(tmp_path / "models.py:without_dropout")
+    made = Project.create(
+        tmp_path / "rows.balent", tmp_path / "rows.npy", ids=tmp_path / "ids.txt", classes=CLASSES, model=model, audit=1
+    )
+    asked = made.ask(24)
+    made.tell({item.id: known[item.id] for item in asked})
+    found = levels(doctor("rows.balent", "--json", code=1))
+    assert found["draws"] == "failure"
+    assert found["classes"] == "ok"
+
+
 def test_a_network_with_dropout_passes_before_anybody_labels(doctor, tmp_path, truth):
     made = Project.create(
         tmp_path / "rows.balent", tmp_path / "rows.npy", classes=CLASSES, model=str(tmp_path / "models.py:for_project")

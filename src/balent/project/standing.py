@@ -114,7 +114,7 @@ def measured(project: "Project") -> dict[str, Any]:
     figures = _measured(project)
     if figures is None:
         nothing = {"right": 0, "of": 0, "recall": {}, "gain": None, "suspicious": [], "answers": []}
-        return nothing | {"answered": _answered(project)}
+        return nothing | {"answered": answered(project)}
     found = {"digest": digest, **figures}
     write(path, json.dumps(found, ensure_ascii=False).encode("utf-8", "backslashreplace"))
     if found["of"] >= audit.FEWEST:
@@ -151,7 +151,7 @@ def _measured(project: "Project") -> dict[str, Any] | None:
     }
 
 
-def _answered(project: "Project") -> int:
+def answered(project: "Project") -> int:
     """Random checks that people have answered."""
     state = project.state
     return sum(state.is_audit(number) and not state.last[number].imported for number in state.labels())

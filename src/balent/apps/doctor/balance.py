@@ -45,10 +45,8 @@ def _rarest(labels: LabelSet) -> Finding:
     if high >= 1 / (TIMES * classes):
         return Finding(OK, says, figure=share)
     if fewest / n <= RARE:
-        example = (
-            "label one or two of it by hand, then: --strategy seals:auto" if fewest < 2 else "--strategy seals:auto"
-        )
+        first = "label one or two of it by hand, then " if fewest < 2 else ""
         return Finding(
-            WARNING, says, f"it is rare; look among the neighbours of what is labelled: {example}", figure=share
+            WARNING, says, f"it is rare: {first}look among the neighbours of its labels with seals:auto", figure=share
         )
     return Finding(WARNING, says, "keep auto, which balances classes; random and top-k strategies do not", figure=share)

@@ -19,12 +19,8 @@ def constants(patient: Patient) -> Iterator[Finding]:
     points, width = x.shape
     bad = int((~x.isfinite()).any(1).sum())
     if bad:
-        yield Finding(
-            FAILURE,
-            f"{bad:,} of {points:,} points have features that are no numbers",
-            "look for NaN",
-            Figure(float(bad)),
-        )
+        says = f"{bad:,} of {points:,} points have features that are no numbers"
+        yield Finding(FAILURE, says, "look for NaN in what computes them", Figure(float(bad)))
         return
     if points < FEWEST:
         yield Finding(OPEN, f"too few points to say: {points}")

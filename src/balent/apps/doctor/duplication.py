@@ -34,12 +34,12 @@ def duplicates(patient: Patient) -> Iterator[Finding]:
     share, points = redundant(found, size), patient.evidence.points
     of = f"{found.looked:,} {points}" if size == found.looked else f"{found.looked:,} of {_number(size)} {points}"
     says = f"{share:.1%} are exact duplicates of others ({of} compared)"
-    if share >= MANY:
-        yield Finding(NOTE if found.once else WARNING, says, ONCE if found.once else REMOVE, Figure(share))
+    if not share:
+        yield Finding(OK, says, figure=Figure(share))
+    elif share >= MANY and not found.once:
+        yield Finding(WARNING, says, REMOVE, Figure(share))
     else:
-        yield Finding(
-            NOTE if share else OK, says, (ONCE if found.once else "few enough") if share else "", Figure(share)
-        )
+        yield Finding(NOTE, says, ONCE if found.once else "few enough", Figure(share))
 
 
 def redundant(found: Equal, size: int | None) -> float:

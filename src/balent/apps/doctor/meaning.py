@@ -1,4 +1,4 @@
-"""Do the features tell the classes apart?  Two probes on what is labelled, against chance.
+"""Do the features tell the classes apart?  Two probes on labelled points, against chance.
 
 The first is the vote of the nearest labelled points (leave-one-out, columns scaled alike), the second the model by
 cross-fitting. Their skill is Cohen's κ: 0 is chance, 1 always right. Features have a meaning where either probe is
@@ -34,7 +34,7 @@ class Skill:
 
     @classmethod
     def of(cls, guess: Int[np.ndarray, " labels"], y: Int[np.ndarray, " labels"]) -> "Skill":
-        """By Wilson's interval of the agreement; the agreement by chance follows from how often each class is said."""
+        """By Wilson's interval of the agreement; the agreement by chance follows from how often each class occurs."""
         classes, n = max(int(guess.max()), int(y.max())) + 1, len(y)
         chance = float(np.bincount(guess, minlength=classes) @ np.bincount(y, minlength=classes)) / n**2
         right = int((guess == y).sum())
@@ -58,7 +58,7 @@ def meaning(patient: Patient) -> Iterator[Finding]:
 
 
 def probes(patient: Patient) -> list[Skill]:
-    """The skill of neighbours and, where there is one, of the model."""
+    """The skill of neighbours and of the model, if there is one."""
     labels = patient.labels
     n, classes = len(labels.y), int((labels.counts > 0).sum())
     if n < FEWEST or classes < 2:
@@ -80,7 +80,7 @@ def votes(x: Features, y: Int[np.ndarray, " labels"]) -> Int[np.ndarray, " label
 
 
 def _by_model(patient: Patient) -> Iterator[Skill]:
-    """The same of the model, where there is one."""
+    """The same of the model, if there is one."""
     try:
         held = patient.held_out
     except Missing:

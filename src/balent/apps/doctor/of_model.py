@@ -67,7 +67,7 @@ class OfModel:
         looked = sum(counts.values())
         return Equal(looked, looked - len(counts), sum(c * (c - 1) // 2 for c in counts.values()), once=False)
 
-    def audit(self) -> Audit:
+    def audit(self, answers: bool) -> Audit:
         raise Missing("random checks belong to a project; draw labelled points at random to know the accuracy")
 
     @property
@@ -88,7 +88,7 @@ def opened(name: str) -> tuple[Batch, Any]:
 
 
 def class_numbers(y: Any, points: int) -> np.ndarray:
-    """LabelSet as whole numbers from 0."""
+    """Labels as whole numbers from 0."""
     found = np.asarray(y)
     if found.shape != (points,) or found.dtype.kind not in "iu" or (found < 0).any():
         raise ValueError(

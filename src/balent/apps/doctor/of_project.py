@@ -17,7 +17,7 @@ from balent.project.model import FEW, Model
 from balent.project.project import Project
 from balent.types import Features, Sampled, Source
 
-NO_MODEL = "there is no model before items of two classes are labelled"
+NO_MODEL = "a model needs labelled items of two classes first"
 
 
 class OfProject:
@@ -56,9 +56,8 @@ class OfProject:
         """Of all items; equal ones count once, unless the project keeps them apart."""
         names, checks = self.view.classes, set(self._checks)
         order = {number: at for at, number in enumerate(self.project.state.classes.names().values())}
-        of = (
-            self.view.labels if self.view.model is None else [self.view.numbers[r] for r in self.view.model.pool.labels]
-        )
+        model = self.view.model
+        of = [*self.view.labels] if model is None else [self.view.numbers[row] for row in model.pool.labels]
         y = np.array([order[self.view.labels[n]] for n in of], dtype=np.int64)
         return LabelSet(y, tuple(names), np.array([n in checks for n in of], dtype=bool))
 
@@ -87,11 +86,13 @@ class OfProject:
         pairs = sum(c * (c - 1) // 2 for c in counts.values())
         return Equal(self.size, redundant, pairs, self.project.settings.duplicates == "once")
 
-    def audit(self) -> Audit:
+    def audit(self, answers: bool) -> Audit:
         """`right` is counted by cross-fitting, as `balent status` counts it."""
-        answered, trained = len(self._checks), self.view.model is not None and self.view.model.trained
-        right = sum(standing.judged(self.view, self._checks)) if trained and answered >= audit.FEWEST else None
-        return Audit(answered, right, len(self.view.reserve), self.project.settings.audit)
+        answered = standing.answered(self.project)
+        judged = answers and self._model.trained and len(self._checks) >= audit.FEWEST
+        right = sum(standing.judged(self.view, self._checks)) if judged else None
+        shown = answered if right is None else len(self._checks)
+        return Audit(shown, right, len(self.view.reserve), self.project.settings.audit)
 
     @cached_property
     def _model(self) -> Model:

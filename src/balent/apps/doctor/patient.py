@@ -1,4 +1,4 @@
-"""What is examined: some points of a pool, the model's draws on them, and what is labelled.
+"""What is examined: some points of a pool, the model's draws on them, and labels.
 
 All checks look at the same points: all of a small pool, else SAMPLE of them, chosen by a hash of their number, so that
 the cost does not grow with the pool and a second call finds the same. A project and a model with its pool differ in
@@ -52,7 +52,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class LabelSet:
-    """Class numbers of what is labelled, the names of all classes, and which labels are of random points."""
+    """Class numbers of labelled points, the names of all classes, and which labels are of random points."""
 
     y: Int[np.ndarray, " labels"]
     names: tuple[str, ...]
@@ -119,7 +119,7 @@ class Evidence(Protocol):
     def labelled(self, patient: "Patient") -> Features: ...  # their vectors
     def held_out(self, sampled: Sampled) -> HeldOut: ...
     def equal(self, patient: "Patient") -> Equal: ...
-    def audit(self) -> Audit: ...
+    def audit(self, answers: bool) -> Audit: ...  # whether there is a model that answers
 
 
 class Patient:
@@ -185,6 +185,10 @@ class Patient:
         return self.evidence.equal(self)
 
     @cached_property
+    def audit(self) -> Audit:
+        return self.evidence.audit(adapt.trained(self.comparing))
+
+    @cached_property
     def vectors(self) -> Features:
         """The points as vectors, as strategies compare them."""
         return torch.cat([self.as_vectors(batch) for batch, _ in self.sample.blocks])
@@ -194,7 +198,8 @@ class Patient:
         try:
             return adapt.vectors(self.comparing, batch)
         except ValueError as error:
-            raise Incomparable("these points are not vectors, and there is no model with features of them") from error
+            reason = "these points are not vectors, and there is no model that has features of them"
+            raise Incomparable(reason) from error
 
     @cached_property
     def comparing(self) -> Sampled:
@@ -215,7 +220,7 @@ def _answering() -> Iterator[None]:
 
 
 def looked_at(source: Source, most: int) -> Iterator[tuple[Batch, Indices]]:
-    """Blocks of at most so many points: chosen by a hash of their number, or the first ones of a stream."""
+    """Blocks of at most `most` points: chosen by a hash of their number, or the first ones of a stream."""
     left = BYTES
     for batch, positions in _chosen(source, most) if adapt.rereadable(source) else _first(source, most):
         yield batch, positions

@@ -12,7 +12,7 @@ HALF = 0.03  # of the interval that one wants
 
 def prospects(patient: Patient) -> Iterator[Finding]:
     """How precisely will the accuracy be known?"""
-    audit = patient.evidence.audit()
+    audit = patient.audit
     if not audit.every:
         yield Finding(NOTE, "no accuracy will be shown: random checks are off", "set audit = 5 in project.toml")
         return
