@@ -8,10 +8,12 @@ from balent.apps.doctor.balance import balance
 from balent.apps.doctor.calibrated import GAP, calibration
 from balent.apps.doctor.duplication import are_near, nearest_others, redundant
 from balent.apps.doctor.finding import FAILURE, OK, OPEN, WARNING
+from balent.apps.doctor.looked import KEY, SAMPLE, looked_at
 from balent.apps.doctor.meaning import Skill, votes
 from balent.apps.doctor.mislabelled import CLEAR, LARGE, SOME, noise
-from balent.apps.doctor.patient import KEY, SAMPLE, Audit, Equal, LabelSet, Patient, looked_at
+from balent.apps.doctor.patient import Patient
 from balent.apps.doctor.prospects import half, planned
+from balent.apps.doctor.tallies import Audit, Equal, LabelSet
 from balent.data.pool import as_source
 from balent.kernels.hashing import mixed
 

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from statistics import NormalDist
 
 from balent.apps.doctor.finding import FAILURE, OK, OPEN, WARNING, Figure, Finding
-from balent.apps.doctor.patient import LabelSet, Patient
+from balent.apps.doctor.patient import Patient
+from balent.apps.doctor.tallies import LabelSet
 from balent.project.audit import wilson
 
 ALONE = 30  # labels of one class: another one with a share of 10 % would have shown itself with 96 % probability

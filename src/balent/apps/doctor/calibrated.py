@@ -13,7 +13,8 @@ import torch
 from jaxtyping import Float, Int
 
 from balent.apps.doctor.finding import NOTE, OK, OPEN, WARNING, Figure, Finding
-from balent.apps.doctor.patient import HeldOut, Patient
+from balent.apps.doctor.patient import Patient
+from balent.apps.doctor.tallies import HeldOut
 from balent.simulation.evaluation import calibration_error
 
 FEWEST = 50  # labels

@@ -14,7 +14,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from balent.apps.doctor.finding import NOTE, OK, WARNING, Figure, Finding, Missing
-from balent.apps.doctor.patient import Equal, Patient
+from balent.apps.doctor.patient import Patient
+from balent.apps.doctor.tallies import Equal
 from balent.geometry.distances import Points, squared
 from balent.project.audit import wilson
 from balent.types import Features

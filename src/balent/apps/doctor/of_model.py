@@ -12,7 +12,9 @@ from torch import Tensor
 from balent.acquisition import loading
 from balent.acquisition.mean_probabilities import mean_probabilities
 from balent.apps.doctor.finding import Missing
-from balent.apps.doctor.patient import Audit, Equal, HeldOut, LabelSet, Patient, looked_at
+from balent.apps.doctor.looked import looked_at
+from balent.apps.doctor.patient import Patient
+from balent.apps.doctor.tallies import Audit, Equal, HeldOut, LabelSet
 from balent.batches import size, take
 from balent.data import arrays
 from balent.data.pool import Indexed, as_source

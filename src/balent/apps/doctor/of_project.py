@@ -7,7 +7,8 @@ import numpy as np
 import torch
 
 from balent.apps.doctor.finding import Missing
-from balent.apps.doctor.patient import Audit, Equal, HeldOut, LabelSet, Patient
+from balent.apps.doctor.patient import Patient
+from balent.apps.doctor.tallies import Audit, Equal, HeldOut, LabelSet
 from balent.data.pool import as_source
 from balent.loop.seeds import seed_of
 from balent.predictors.mc_dropout import MCDropout

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from balent.apps.doctor.finding import NOTE, OK, OPEN, Figure, Finding
-from balent.apps.doctor.patient import Audit, Patient
+from balent.apps.doctor.patient import Patient
+from balent.apps.doctor.tallies import Audit
 from balent.project.audit import FEWEST, more_for, wilson
 
 GUESS = 90  # % right, until there are checks that tell it
