@@ -120,7 +120,7 @@ class Patient:
         try:
             return adapt.vectors(self.comparing, batch)
         except ValueError as error:
-            reason = "these points are not vectors, and there is no model that has features of them"
+            reason = "these points are not vectors, and no model has features of them"
             raise Incomparable(reason) from error
 
     @cached_property
