@@ -40,7 +40,7 @@ def effort(patient: Patient) -> Iterator[Finding]:
 def duration(seconds: float) -> str:
     """In words, to one or two digits.
 
-    >>> [duration(s) for s in (0.2, 59, 90, 5400, 200000)]
+    >>> [duration(s) for s in (0.2, 59.0, 90.0, 5400.0, 200000.0)]
     ['1 s', '59 s', '2 min', '2 h', '2 days']
     """
     for unit, length in (("s", 1), ("min", 60), ("h", 3600)):
