@@ -193,12 +193,13 @@ def matches(came, expected):
     )
 
 
-def test_transcripts_of_the_command_line_are_what_it_prints(tmp_path, monkeypatch, use_kernel):
-    """In docs/cli.md, `$ command` and what it prints. A `cat` of a file that is not there says what is in it."""
+@pytest.mark.parametrize("name", ["cli.md", "doctor.md"])
+def test_transcripts_of_the_command_line_are_what_it_prints(name, tmp_path, monkeypatch, use_kernel):
+    """`$ command` and what it prints. A `cat` of a file that is not there says what is in it."""
     monkeypatch.delitem(DATASETS, "few", raising=False)  # which tests/runs.py adds, if it came first in this process
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(cli.out, "width", 200)
-    page = ROOT / "docs" / "cli.md"
+    page = ROOT / "docs" / name
     for _, script in blocks(page, "sh"):
         subprocess.run(["sh", "-ec", script.replace("python ", f"{shlex.quote(sys.executable)} ")], check=True)
     for _, transcript in blocks(page, "text"):

@@ -3,7 +3,7 @@
 Fits depend on labels and seed alone, so the picks are the same by whatever road the labels came.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +19,7 @@ from balent.loop.seeds import seed_of
 from balent.predictors.classifier import Classifier
 from balent.predictors.logistic import Logistic
 from balent.predictors.training import reproducible
-from balent.project import kept_views
+from balent.project import audit, kept_views
 from balent.project.features import Numbers
 from balent.project.settings import Settings
 from balent.types import Picks, Predictor
@@ -143,6 +143,18 @@ class Model:
             predictor.fit((x, y), generator=generator)
             sampled = predictor.sample(FEW, seed=seed_of(self.settings.seed, "evaluation"))
             return sampled.moments(torch.from_numpy(self.pool.rows[list(rows)])).mean.numpy()
+
+    def cross_fitted(
+        self, rows: Sequence[int], step: Callable[[], None] = lambda: None
+    ) -> Iterator[tuple[int, Float[np.ndarray, " classes"]]]:
+        """Labelled rows with their probabilities by a model that has not seen the labels of their fold.
+
+        Folds without which one class is left are left out. `step` is called when a model is trained.
+        """
+        for part in audit.folds(rows):
+            p = self.without(part, part)
+            step()
+            yield from [] if p is None else zip(part, p, strict=True)
 
     @cached_property
     def initial(self) -> dict[str, Tensor]:

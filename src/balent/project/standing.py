@@ -18,6 +18,7 @@ from balent.notebook_cards import card
 from balent.project import advice, audit, rounds
 from balent.project.asking import View
 from balent.project.audit import Interval
+from balent.project.model import Pool
 
 if TYPE_CHECKING:
     from balent.project.project import Progress, Project
@@ -134,7 +135,7 @@ def measured(project: "Project", progress: "Progress | None" = None) -> dict[str
     figures = _measured(project, progress)
     if figures is None:
         nothing = {"right": 0, "of": 0, "recall": {}, "gain": None, "suspicious": [], "answers": []}
-        return nothing | {"answered": _answered(project)}
+        return nothing | {"answered": answered(project)}
     found = {"digest": digest, **figures}
     write(path, json.dumps(found, ensure_ascii=False).encode("utf-8", "backslashreplace"))
     if found["of"] >= audit.FEWEST:
@@ -172,7 +173,7 @@ def _measured(project: "Project", progress: "Progress | None") -> dict[str, Any]
     }
 
 
-def _answered(project: "Project") -> int:
+def answered(project: "Project") -> int:
     """Random checks that people have answered."""
     state = project.state
     return sum(state.is_audit(number) and not state.last[number].imported for number in state.labels())
@@ -234,18 +235,19 @@ def _gain(view: View, checks: list[int], right: list[bool], step: Step) -> dict[
     return {"low": float(apart.mean()) - half, "high": float(apart.mean()) + half, "labels": LAST}
 
 
+def in_order(pool: Pool) -> list[int]:
+    """Labelled rows in the order of their contents, so that folds do not depend on who was labelled when."""
+    return sorted(pool.labels, key=lambda row: pool.prints[row])
+
+
 def suspicious(project: "Project", view: View, step: Step) -> list[dict[str, Any]]:
     """Labels that a model which has not seen them contradicts with confidence, the surest first."""
     assert view.model is not None
     pool, found = view.model.pool, []
-    labelled = sorted(pool.labels, key=lambda row: pool.prints[row])
-    for part in audit.folds(labelled) if len(labelled) >= ENOUGH else []:
-        p = view.model.without(part, part)
-        step()
-        for row, said in zip(part, [] if p is None else p, strict=p is not None):
-            best = int(said.argmax())
-            if best != pool.labels[row] and said[best] >= CONFIDENT:
-                found.append((float(said[best]), row, best))
+    for row, said in view.model.cross_fitted(in_order(pool), step) if len(pool.labels) >= ENOUGH else []:
+        best = int(said.argmax())
+        if best != pool.labels[row] and said[best] >= CONFIDENT:
+            found.append((float(said[best]), row, best))
     return [
         {
             "id": project.items[view.numbers[row]].id,

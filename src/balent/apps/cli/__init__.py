@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from balent.apps.cli.first_steps import first_steps
+from balent.apps.cli.doctor import doctor
 from balent.apps.cli.images import embed, simclr
 from balent.apps.cli.labelling import label
 from balent.apps.cli.listing import list_
@@ -24,7 +25,7 @@ PANELS: dict[str, tuple[Callable[..., None], ...]] = {
     "Label data": (label, ask, tell, predict, status, export, classes),
     "Use a model or probabilities that you have": (acquire, score),
     "Compare strategies": (run, report, study),
-    "Prepare, connect, look up": (embed, simclr, list_),
+    "Prepare, connect, look up": (embed, simclr, doctor, list_),
 }
 
 app = typer.Typer(
