@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from balent.apps.cli.first_steps import first_steps
 from balent.apps.cli.doctor import doctor
+from balent.apps.cli.first_steps import first_steps
 from balent.apps.cli.images import embed, simclr
 from balent.apps.cli.labelling import label
 from balent.apps.cli.listing import list_
