@@ -111,7 +111,7 @@ def test_names_of_classes_are_labels(tmp_path):
     driven.tell(range(6), Y[:6])
     recorder = Recorder(driven, (TEST[0].numpy(), names[TEST[1]].tolist()), "blobs", truth=names[Y].tolist(), draws=6)
     picks = recorder.ask(3).indices
-    assert recorder.records[0]["pick_labels"] == Y[picks].tolist()
+    assert recorder.records[0]["pick_labels"] == names[Y[picks]].tolist()
     assert 0 <= recorder.records[0]["accuracy"] <= 1
 
 

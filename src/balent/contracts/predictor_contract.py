@@ -26,8 +26,7 @@ from balent.predictors.inputs import as_pairs
 from balent.types import Batch, Grows, HasWidth, Predictor, Sampled
 
 N = 5  # posterior samples
-CLOSE: dict[str, float] = {"rtol": 1e-5, "atol": 1e-6}  # sums of float32 numbers in another order
-OF_MOMENTS: dict[str, float] = {"rtol": 1e-4, "atol": 1e-6}
+ROUNDING = 1e-5  # of sums of float32 numbers in another order, relative to them
 PARTS = ("mean", "var", "within", "entropy")
 
 
@@ -151,7 +150,7 @@ def moments_are_those_of_the_draws(trial: Trial) -> None:
     found = trial.sampled.moments(trial.batch, trial.positions)
     expect(found.n == N, f"they are of {found.n} draws, not {N}")
     for part in PARTS:
-        same = torch.allclose(vars(found)[part], vars(expected)[part], **OF_MOMENTS)
+        same = _close(vars(found)[part], vars(expected)[part], 10 * ROUNDING)
         expect(same, f"their {part} is another; return Moments.of(self(batch, positions))")
 
 
@@ -169,7 +168,7 @@ def draws_do_not_depend_on_the_batch(trial: Trial) -> None:
     whole = torch.as_tensor(sampled(trial.batch, trial.positions))[order]
     for size in (1, 2, 7):
         parts = [torch.as_tensor(sampled(trial.rows(at), trial.positions[at])) for at in order.split(size)]
-        same = torch.allclose(torch.cat(parts), whole, **CLOSE)
+        same = _close(torch.cat(parts), whole)
         expect(same, f"in batches of {size} they are others; use each row alone (batch norm belongs in eval mode)")
 
 
@@ -181,7 +180,7 @@ def features_do_not_depend_on_the_batch(trial: Trial) -> None:
     whole = adapt.features(sampled, trial.batch)
     parts = [adapt.features(sampled, trial.rows(at)) for at in torch.arange(len(trial.positions)).split(4)]
     expect(len(whole) == len(trial.positions), f"there are {len(whole)} rows for {len(trial.positions)} points")
-    expect(torch.allclose(torch.cat(parts), whole, **CLOSE), "in batches of 4 they are others; use each row alone")
+    expect(_close(torch.cat(parts), whole), "in batches of 4 they are others; use each row alone")
 
 
 def draws_stay_when_the_predictor_learns(trial: Trial) -> None:
@@ -325,3 +324,7 @@ SUITE = (
     width_is_the_number_of_classes,
     grows_as_if_it_had_been_made_so,
 )
+
+
+def _close(one: Tensor, other: Tensor, rounding: float = ROUNDING) -> bool:
+    return torch.allclose(one, other, rtol=rounding, atol=1e-6)

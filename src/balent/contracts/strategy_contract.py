@@ -205,7 +205,7 @@ def leaves_global_randomness_alone(trial: Trial) -> None:
     for seed in (1, 2):
         with global_randomness.seeded(seed):
             found.append(trial.picks())
-    _expect_same(*found, "one state of these", "another", "draw from the generator that is passed")
+    _expect_same(found[0], found[1], "one state of these", "another", "draw from the generator that is passed")
 
 
 def leaves_its_inputs_alone(trial: Trial) -> None:

@@ -127,7 +127,7 @@ class Recorder:
             **measured,
             "picks": torch.as_tensor(picks.indices).tolist(),
             "scores": [NUMBERS.get(score, score) for score in torch.as_tensor(picks.scores).tolist()],
-            **({} if self.truth is None else {"pick_labels": self.truth[picks.indices].tolist()}),
+            **self._classes(picks),
             **uncertainty,
             "draws": self.learner.draws,
             "seconds": clock.seconds,
@@ -154,6 +154,13 @@ class Recorder:
         at = torch.as_tensor(picks.indices)
         m = self.learner.sampled(self.learner.masks).moments(self.learner.pool[at], at)
         return {"epistemic": float(bald(m).mean()), "aleatoric": float(m.entropy.mean())}
+
+    def _classes(self, picks: Picks) -> dict[str, list[Any]]:
+        """The classes of the picks: by name, where they have names."""
+        if self.truth is None:
+            return {}
+        numbers, known = self.truth[picks.indices].tolist(), self.learner.classes
+        return {"pick_labels": [known[number] for number in numbers] if known else numbers}
 
     def _pictures(self, picks: Picks) -> dict[str, list[str]]:
         if self.image is None:
