@@ -180,8 +180,8 @@ def _check_picks(strategy: Any, sampled: Draws, k: int, where: str) -> None:
     expect(whole, f"with k = {k} its indices are {indices.dtype} of shape {tuple(indices.shape)}; return whole numbers")
     expect(len(indices) == k, f"with k = {k} it picks {len(indices)} points{where}")
     expect(len(set(indices.tolist())) == k, f"with k = {k} it picks point {_twice(indices)} twice{where}")
-    outside = [i for i in indices.tolist() if not 0 <= i < POINTS]
-    expect(not outside, f"with k = {k} it picks position {outside[:1]}, but the pool has 0..{POINTS - 1}{where}")
+    outside = ", ".join(str(i) for i in indices.tolist() if not 0 <= i < POINTS)
+    expect(not outside, f"with k = {k} it picks position {outside} of a pool that has 0..{POINTS - 1}{where}")
     expect(scores.shape == indices.shape, f"with k = {k} it returns scores of shape {tuple(scores.shape)}{where}")
     expect(not scores.isnan().any(), f"with k = {k} the score of a pick is NaN{where}; return a number for every point")
 
@@ -239,8 +239,8 @@ def does_not_depend_on_the_rest(trial: Trial) -> None:
     """A part of a pool gives the picks of the whole pool with the other points left out."""
     options: dict[str, Any] = {"labelled": LABELLED} if trial.needs.labelled else {}
     expected = trial.picks(LeftOut(LEFT), **options)
-    outside = sorted({*expected} - {*LEFT.tolist()})
-    expect(not outside, f"it picks position {outside[:1]}, which is not in the pool; use pool.positions")
+    outside = ", ".join(map(str, sorted({*expected} - {*LEFT.tolist()})))
+    expect(not outside, f"it picks positions {outside}, which are not in the pool; use pool.positions")
     for block in (None, *BLOCKS):
         part = trial.picks(Subset(Indexed(np.arange(POINTS)), LEFT), engine=Local(block=block), **options)
         advice = "key random numbers by pool.keys(positions), not by the order of points"

@@ -239,15 +239,17 @@ class Picks {
     const more = queried > picks.length ? `, ${picks.length} shown` : "";
     const title = element("h4", {}, `Round ${round}`, element("span", { textContent: `at ${labels} labels` }), element("span", { textContent: `${queried} queried${more}` }));
     const classes = this.classes(picks.map(([, , label]) => label).filter((label) => label !== null));
-    if (classes) title.append(element("span", { className: "classes", textContent: classes }));
-    return element("div", { className: "round" }, title, element("ul", {}, ...picks.map((pick) => this.pick(...pick))));
+    const list = element("ul", {}, ...picks.map((pick) => this.pick(...pick)));
+    const counted = classes ? [element("p", { className: "classes", textContent: classes })] : [];
+    return element("div", { className: "round" }, title, element("div", {}, list, ...counted));
   }
 
   /** How often each class was queried, the most frequent first. */
   classes(labels) {
+    if (!labels.length) return "";
     const count = new Map();
     for (const label of labels) count.set(label, (count.get(label) ?? 0) + 1);
-    return [...count].sort((a, b) => b[1] - a[1]).map(([label, n]) => `${label} × ${n}`).join(", ");
+    return "Classes: " + [...count].sort((a, b) => b[1] - a[1]).map(([label, n]) => `${label}\u00a0×\u00a0${n}`).join(", ");
   }
 
   pick(position, score, label, image) {
