@@ -174,7 +174,7 @@ BROKEN = [
         contract.state_is_what_the_next_fit_starts_from,
         "put into state all that a fit starts from",
     ),
-    (predictor(state=lambda self: self.w), contract.state_is_what_the_next_fit_starts_from, "no dict of tensors"),
+    (predictor(state=lambda self: self.w), contract.state_is_what_the_next_fit_starts_from, "not a dict of tensors"),
     (predictor(width=lambda self, batch: 4), contract.width_is_the_number_of_classes, "it is 4, but draws have 3"),
     (predictor(grow=grown_over), contract.grows_as_if_it_had_been_made_so, "grows into another"),
 ]

@@ -190,7 +190,7 @@ def test_the_page_has_a_style_for_dark_screens(page):
     """Every colour that is not a variable is set for both, or would be the same in both."""
     text = page.read_text(encoding="utf-8")
     style = text[text.index("<style>") : text.index("</style>")]
-    assert style.count("@media (prefers-color-scheme: dark)") == 2
+    assert style.count("@media screen and (prefers-color-scheme: dark)") == 2
     named = set(re.findall(r"(?:color|background|stroke|fill|border[a-z-]*):[^;}]*?(#[0-9a-f]{3,6})\b", style))
     assert named <= {"#e69f00"}  # the edge of remarks
 

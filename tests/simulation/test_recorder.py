@@ -1,15 +1,13 @@
 """Records of a user's own loop: those of `balent run`, wherever it dies, and a report of them."""
 
-import json
-
 import numpy as np
 import pytest
 import torch
+from helpers.deaths import Deaths, Died
 from helpers.labelled import blobs, network
 from helpers.runs import lines, timeless
 
 from balent import Learner, MCDropout, Recorder
-from balent.loop import journal
 from balent.report import load, summary
 
 X, Y = blobs(60)
@@ -54,29 +52,13 @@ def test_accuracy_is_that_of_the_model_on_the_test_set():
     assert recorder.records[0]["accuracy"] == pytest.approx(float(right.double().mean()), abs=0.07)
 
 
-class Died(BaseException):
-    """As if the process had ended here."""
-
-
 @pytest.mark.parametrize(("torn", "warm_start"), [(0.0, True), (0.5, True), (1.0, False)])
 def test_wherever_a_loop_dies_it_goes_on_to_the_same_records(tmp_path, monkeypatch, torn, warm_start):
     """Every line of journal and records in turn is the last one: no round is missing, none is there twice."""
-    whole, append = loop(warm_start=warm_start), journal.append
-    left = 0
-
-    def dying(path, record):
-        nonlocal left
-        left -= 1
-        if left == 0:
-            line = (json.dumps(record) + "\n").encode()
-            with path.open("ab") as file:
-                file.write(line[: int(torn * len(line))])
-            raise Died
-        append(path, record)
-
-    monkeypatch.setattr(journal, "append", dying)
+    whole = loop(warm_start=warm_start)
+    deaths = Deaths(monkeypatch, torn)
     for line in range(1, 2 * len(whole) + len(whole) + 1):
-        left = line
+        deaths.at(line)
         with pytest.raises(Died):
             loop(tmp_path / str(line), warm_start=warm_start)
         loop(tmp_path / str(line), warm_start=warm_start)
@@ -183,6 +165,16 @@ def test_a_batch_that_was_not_asked_by_the_recorder_is_said(tmp_path):
             driven.tell(picks, Y[picks])
         with pytest.raises(ValueError, match=r"has 0 rounds.*every batch is to be asked by the Recorder"):
             Recorder(driven, TEST, "blobs")
+
+
+def test_a_batch_that_was_asked_beside_the_recorder_is_said():
+    driven = learner()
+    driven.tell(range(6), Y[:6])
+    recorder = Recorder(driven, TEST, "blobs", draws=6)
+    picks = driven.ask(3).indices
+    driven.tell(picks, Y[picks])
+    with pytest.raises(ValueError, match=r"this run has 0 rounds.*every batch is to be asked by the Recorder"):
+        recorder.ask(3)
 
 
 def test_labels_that_do_not_fit_are_said():

@@ -15,7 +15,7 @@ from balent.types import Folded, Indices, Reading, Rereadable, Sampled, Source
 
 @dataclass(frozen=True)
 class Cut:
-    """Spans of so many points, the last one first. `sent` makes of a fold what arrives elsewhere."""
+    """Spans of `points` points, the last one first. `sent` makes of a fold what arrives elsewhere."""
 
     points: int
     sent: Callable[[Any], Any] = deepcopy

@@ -248,7 +248,7 @@ def state_is_what_the_next_fit_starts_from(trial: Trial) -> None:
     one = trial.fitted(8, trial.half)
     state = one.state()
     tensors = isinstance(state, dict) and all(isinstance(value, Tensor) for value in state.values())
-    expect(tensors, "it is no dict of tensors; return {} if every fit starts anew")
+    expect(tensors, "it is not a dict of tensors; return {} if every fit starts anew")
     kept = {name: value.clone() for name, value in state.items()}
     other = trial.fitted(5)
     other.load_state(kept)

@@ -68,10 +68,10 @@ class Trial:
     def needs(self) -> Needs:
         return adapt.needs(self.strategy)
 
-    def draws(self, rows: Any = slice(None), copies: int = 1) -> Draws:
-        """Of these points of the pool; or of the first of them, `copies` times."""
-        some = slice(POINTS // copies) if copies > 1 else rows
-        return Draws(self.probabilities[some].repeat(copies, 1, 1), features=self.features[some].repeat(copies, 1))
+    def draws(self, rows: Any = slice(None), times: int = 1) -> Draws:
+        """Of these points of the pool; or of the first of them, `times` times."""
+        some = slice(POINTS // times) if times > 1 else rows
+        return Draws(self.probabilities[some].repeat(times, 1, 1), features=self.features[some].repeat(times, 1))
 
     def picks(self, pool: Any = None, k: int = K, sampled: Any = None, **options: Any) -> list[int]:
         """Positions of the pool, best first."""
@@ -167,9 +167,9 @@ def picks_k_different_points(trial: Trial) -> None:
 
 def picks_k_points_among_duplicates(trial: Trial) -> None:
     """It picks k different points where many points are equal."""
-    for copies in (3, POINTS):
+    for times in (3, POINTS):
         for k in (1, 7, POINTS):
-            _check_picks(trial.strategy, trial.draws(copies=copies), k, f" where each point is there {copies} times")
+            _check_picks(trial.strategy, trial.draws(times=times), k, f" where each point is there {times} times")
 
 
 def _check_picks(strategy: Any, sampled: Draws, k: int, where: str) -> None:

@@ -44,6 +44,7 @@ class Recorder:
     truth       the labels of the whole pool, where they are known: reports then show which classes were picked
     image       [channels, height, width] of points that are images in [0, 1]: reports then show the picks
     draws       posterior samples that predict the test set
+    code        hashes of code of your own, by what it is; by default of the strategy and the predictor
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class Recorder:
         """
         self._check_open()
         rounds = _rounds(self.learner.events)
+        _check_end(self.path or "this run", len(self.records), rounds, self.learner)
         if len(rounds) > len(self.records):
             self._record(None, evaluate)  # the process died after the query and before the record
         elif len(self.learner.pending.indices) == 0:
@@ -272,12 +274,16 @@ def _check_records(path: Path, found: list[Record], learner: Learner) -> None:
                 f"round {record.get('round')!r}; lines are missing or from another run: restore the file, or remove "
                 f"{path.parent} and run again"
             )
-    missing = rounds[len(found) :]
+    _check_end(path, len(found), rounds, learner)
+
+
+def _check_end(where: Path | str, count: int, rounds: list[list[int]], learner: Learner) -> None:
+    """At most one round has no record: that of a batch of which nothing is labelled yet."""
+    missing = rounds[count:]
     if len(missing) > 1 or (missing and not set(missing[0]) <= learner.labels.pending.keys()):
         raise ValueError(
-            f"{path} has {len(found)} rounds, but the journal beside it goes on beyond them: records are missing at "
-            f"the end (every batch is to be asked by the Recorder); restore the file, or remove {path.parent} and run "
-            "again"
+            f"{where} has {count} rounds, but the journal beside it goes on beyond them: records are missing at the "
+            "end (every batch is to be asked by the Recorder); restore the file, or remove its directory and run again"
         )
 
 
