@@ -82,7 +82,7 @@ class TwoSets:
                 "area: mean accuracy in % over the label counts of both sets. difference: paired by seed, in points, "
                 f"95 % CI{many}."
             )
-            headings = ["strategy", "seeds", f"area in {self.first}", f"area in {self.second}", "difference", "p"]
+            headings = ["strategy", f"area in {self.first}", f"area in {self.second}", "difference", "p"]
             yield f"{change.after.title}: {self.second} against {self.first}", caption, headings, _rows(change)
 
     def latex(self, path: str | Path) -> None:
@@ -151,7 +151,7 @@ def _versus(before: Group, after: Group, name: str) -> Comparison:
 
 
 def _rows(change: Change) -> list[list[str]]:
-    return [[name, str(c.seeds), *_areas(change, c), tables.gain(c), _p(c.p)] for name, c in change.comparisons.items()]
+    return [[name, *_areas(change, c), tables.gain(c), _p(c.p)] for name, c in change.comparisons.items()]
 
 
 def _areas(change: Change, c: Comparison) -> Iterator[str]:
