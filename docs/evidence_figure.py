@@ -23,9 +23,9 @@ def write_gains(f: Findings, path: Path) -> None:
         figure = Figure(figsize=(9, max(2.6, 1.4 + 0.22 * len(order))), layout="constrained")
         left, right = figure.subplots(1, 2)
         for place, name in enumerate(order):
-            colour, dashes = look(list(f.curves))[name]
-            _draw_curve(left, f, name, colour, (0, dashes) if dashes else "-")
-            _draw_interval(right, place, found[name], colour, (0, dashes) if dashes else "-")
+            drawn = look(list(f.curves))[name]
+            _draw_curve(left, f, name, drawn.light, drawn.line)
+            _draw_interval(right, place, found[name], drawn.light, drawn.line)
         for panel, draw in ((left, left.axhline), (right, right.axvline)):
             draw(0, color="black", linewidth=0.8)
             panel.grid(alpha=0.25, linewidth=0.5)

@@ -53,9 +53,9 @@ def write(found: Curves, strategies: Sequence[str], path: Path) -> None:
 
 def _draw(panel: Any, counts: Sequence[int], gained: np.ndarray, name: str, style: Any, band: bool) -> None:
     """The mean of the seeds, and its 95 % interval."""
-    at, (colour, dashes) = counts[: gained.shape[1]], style
-    line = {"color": colour, "linestyle": (0, dashes) if dashes else "-", "linewidth": 2.0 if band else 1.2}
+    at = counts[: gained.shape[1]]
+    line = {"color": style.light, "linestyle": style.line, "linewidth": 2.0 if band else 1.2}
     panel.plot(at, gained.mean(0), label=name, **line)
     if band:
         low, high = np.array([interval(column) for column in gained.T]).T
-        panel.fill_between(at, low, high, color=colour, alpha=0.15, linewidth=0)
+        panel.fill_between(at, low, high, color=style.light, alpha=0.15, linewidth=0)

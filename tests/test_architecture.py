@@ -29,7 +29,7 @@ RINGS = {
         "strategies",
     },
     "learning": {"predictors", "data", "acquisition", "loop"},
-    "applications": {"project", "simulation", "vision", "text", "report", "paper", "apps"},
+    "applications": {"contracts", "project", "simulation", "vision", "text", "report", "paper", "apps"},
 }
 FACADE = "balent"  # __init__: public names, re-exported
 MATHEMATICS_NEEDS = {"torch", "numpy", "jaxtyping", "balent"}

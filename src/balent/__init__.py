@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from balent.acquisition.engines.ray import RayEngine as RayEngine
     from balent.acquisition.score import score as score
     from balent.acquisition.score import select as select
+    from balent.contracts.predictor_contract import check_predictor as check_predictor
+    from balent.contracts.strategy_contract import check_strategy as check_strategy
     from balent.data.shards import Shards as Shards
     from balent.loop.learner import Learner as Learner
     from balent.maths.measures import MEASURES as MEASURES
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from balent.project.project import Project as Project
     from balent.simulation.experiment import Experiment as Experiment
     from balent.simulation.experiment import run as run
+    from balent.simulation.recorder import Recorder as Recorder
     from balent.strategies import STRATEGIES as STRATEGIES
     from balent.strategies import Badge as Badge
     from balent.strategies import BatchBALD as BatchBALD
@@ -74,6 +77,7 @@ _HOME = {
     "Project": "balent.project.project",
     "Race": "balent.strategies",
     "RayEngine": "balent.acquisition.engines.ray",
+    "Recorder": "balent.simulation.recorder",
     "STRATEGIES": "balent.strategies",
     "Shards": "balent.data.shards",
     "Seals": "balent.strategies",
@@ -81,6 +85,8 @@ _HOME = {
     "Uniform": "balent.strategies",
     "VariationalDropout": "balent.predictors",
     "acquire": "balent.acquisition.acquire",
+    "check_predictor": "balent.contracts.predictor_contract",
+    "check_strategy": "balent.contracts.strategy_contract",
     "dirichlet_bald": "balent.maths.measures",
     "run": "balent.simulation.experiment",
     "score": "balent.acquisition.score",

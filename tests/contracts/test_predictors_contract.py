@@ -1,8 +1,10 @@
-"""What every entry of PREDICTORS obeys, also tomorrow's: its draws are fixed functions, and its seed decides which."""
+"""What every entry of PREDICTORS obeys, also tomorrow's: its draws are fixed functions, and its seed decides which.
+
+The promises are those of `balent.check_predictor`; what balent promises of its own predictors beyond them stands here.
+"""
 
 import copy
 import math
-import pickle
 
 import pytest
 import torch
@@ -11,9 +13,9 @@ from sklearn.linear_model import LogisticRegression
 from torch import nn
 from torch.testing import assert_close
 
-from balent import Learner, Moments
+from balent.contracts.predictor_contract import SUITE, Trial
 from balent.predictors import PREDICTORS, VariationalLinear
-from balent.types import Grows, Predictor, Sampled
+from balent.types import Grows, Predictor
 
 CLASSES, N = 3, 5
 
@@ -57,86 +59,26 @@ def pool(points=11):
 
 
 every = pytest.mark.parametrize("name", PREDICTORS)
+WARM = [name for name in PREDICTORS if name not in ANEW]
+EITHER = [*((name, {}) for name in PREDICTORS), *((name, {"warm_start": True}) for name in WARM)]
+
+
+@pytest.fixture(scope="module")
+def trials():
+    """A trial of each, cold and warm: what promises may share is trained once."""
+    return {(name, *settings): Trial(made(name, **settings)[0], blobs(), pool()[0]) for name, settings in EITHER}
+
+
+@pytest.mark.parametrize(("name", "settings"), EITHER)
+@pytest.mark.parametrize("promise", SUITE, ids=lambda promise: promise.__name__)
+def test_it_keeps_what_is_promised_of_every_predictor(trials, promise, name, settings):
+    """#14: predictors without a module could not be resumed."""
+    promise(trials[(name, *settings)])
 
 
 @pytest.fixture(scope="module")
 def predictors():
     return {name: fitted(name) for name in PREDICTORS}
-
-
-# ── functions ────────────────────────────────────────────────────────────────────────────────────
-
-
-@every
-def test_n_distributions_over_classes_for_each_point(predictors, name):
-    sampled = predictors[name].sample(N, seed=0)
-    draws = sampled(*pool())
-    assert isinstance(sampled, Sampled)
-    assert draws.shape == (11, N, CLASSES)
-    assert_close(draws.sum(-1), torch.ones_like(draws[..., 0]))
-
-
-@every
-def test_the_functions_differ(predictors, name):
-    draws = predictors[name].sample(N, seed=0)(*pool())
-    assert all((draws[:, i] - draws[:, j]).abs().max() > 1e-4 for i in range(N) for j in range(i))
-
-
-@every
-def test_moments_are_those_of_the_draws(predictors, name):
-    sampled = predictors[name].sample(N, seed=0)
-    x, positions = pool()
-    found, expected = sampled.moments(x, positions), Moments.of(sampled(x, positions))
-    assert found.n == N
-    for part in ("mean", "var", "within", "entropy"):
-        assert_close(getattr(found, part), getattr(expected, part), rtol=1e-4, atol=1e-6)
-
-
-@every
-def test_the_same_input_gives_the_same_output_at_every_call(predictors, name):
-    sampled = predictors[name].sample(N, seed=0)
-    assert torch.equal(sampled(*pool()), sampled(*pool()))
-
-
-@every
-@pytest.mark.parametrize("batch_size", [1, 2, 7])
-def test_draws_do_not_depend_on_the_batch_nor_the_order(predictors, name, batch_size):
-    """Up to the order in which float32 numbers are added."""
-    sampled = predictors[name].sample(N, seed=0)
-    x, positions = pool()
-    order = torch.randperm(len(x), generator=generator(1))
-    parts = [sampled(x[rows], positions[rows]) for rows in order.split(batch_size)]
-    assert_close(torch.cat(parts), sampled(x, positions)[order], rtol=1e-5, atol=1e-6)
-
-
-@every
-def test_features_do_not_depend_on_the_batch(predictors, name):
-    sampled = predictors[name].sample(N, seed=0)
-    x, _ = pool()
-    features = sampled.features(x)
-    assert features.shape[0] == len(x)
-    assert_close(torch.cat([sampled.features(x[:4]), sampled.features(x[4:])]), features)
-
-
-@every
-def test_functions_stay_what_they_are_when_the_predictor_learns_more(name):
-    predictor = fitted(name)
-    sampled = predictor.sample(N, seed=0)
-    before = sampled(*pool())
-    predictor.fit(blobs(90, seed=4), generator=generator(4))
-    assert torch.equal(sampled(*pool()), before)
-    assert not torch.equal(predictor.sample(N, seed=0)(*pool()), before)
-
-
-@every
-def test_functions_travel(predictors, name):
-    """To another process, by pickle: used before or not."""
-    sampled = predictors[name].sample(N, seed=0)
-    fresh = pickle.loads(pickle.dumps(sampled))
-    draws = sampled(*pool())
-    used = pickle.loads(pickle.dumps(sampled))
-    assert torch.equal(fresh(*pool()), draws)
-    assert torch.equal(used(*pool()), draws)
 
 
 @every
@@ -147,16 +89,6 @@ def test_a_point_that_gives_nan_is_named(predictors, name):
         predictors[name].sample(N, seed=0).moments(x, positions + 100)
 
 
-# ── randomness ───────────────────────────────────────────────────────────────────────────────────
-
-
-@every
-def test_the_seed_decides_the_functions(predictors, name):
-    first, again, other = (predictors[name].sample(N, seed=seed)(*pool()) for seed in (3, 3, 4))
-    assert torch.equal(first, again)
-    assert not torch.equal(first, other)
-
-
 @every
 def test_the_generator_decides_what_is_learned(name):
     """Those that start every fit anew learn nothing by chance."""
@@ -165,31 +97,10 @@ def test_the_generator_decides_what_is_learned(name):
     assert torch.equal(first, other) is (name in ANEW)
 
 
-@every
-def test_the_random_state_of_torch_is_neither_used_nor_changed(predictors, name):
-    torch.manual_seed(5)
-    before = torch.get_rng_state()
-    draws = fitted(name).sample(N, seed=0)(*pool())
-    assert torch.equal(torch.get_rng_state(), before)
-    assert torch.equal(predictors[name].sample(N, seed=0)(*pool()), draws)
-
-
-@pytest.mark.parametrize("name", PER_POINT)
-def test_masks_per_point_belong_to_positions(predictors, name):
-    x, positions = pool()
-    sampled = predictors[name].sample(N, seed=0, masks="per-point")
-    copies = x[:1].expand(11, -1)
-    assert sampled(copies, positions).std(0).max() > 0.01
-    assert sampled(copies, positions[4].expand(11)).std(0).max() < 1e-6
-
-
 @pytest.mark.parametrize("name", [name for name in PREDICTORS if name not in PER_POINT])
 def test_masks_per_point_are_refused_where_there_are_none(predictors, name):
     with pytest.raises(ValueError, match=r'masks="per-point" has no meaning here: .*; use masks="shared"'):
         predictors[name].sample(N, seed=0, masks="per-point")
-
-
-# ── the caller's module ──────────────────────────────────────────────────────────────────────────
 
 
 def state_of(model):
@@ -229,36 +140,6 @@ def test_a_cold_start_forgets(name):
     assert torch.equal(predictor.sample(N, seed=0)(*pool()), fitted(name).sample(N, seed=0)(*pool()))
 
 
-# ── going on in another process ──────────────────────────────────────────────────────────────────
-
-
-WARM = [name for name in PREDICTORS if name not in ANEW]
-
-
-def picked(name, directory, rounds, **settings):
-    """A Learner made for each round, as by a new process every time; or for all of them."""
-    x, y = blobs(40, seed=5)
-    found = []
-    for _ in range(rounds):
-        predictor, _ = made(name, **settings)
-        with Learner(predictor, x, "bald", directory=directory, draws=N) as driven:
-            for _ in range(1 if directory else rounds):
-                picks = driven.ask(6)
-                driven.tell(picks.indices, y[picks.indices])
-                found.append(picks.indices.tolist())
-        if not directory:
-            return found
-    return found
-
-
-@pytest.mark.parametrize(
-    ("name", "settings"), [*((n, {}) for n in PREDICTORS), *((n, {"warm_start": True}) for n in WARM)]
-)
-def test_a_learner_goes_on_after_every_predictor_was_killed(tmp_path, name, settings):
-    """#14: predictors without a module could not be resumed."""
-    assert picked(name, tmp_path, 4, **settings) == picked(name, None, 4, **settings)
-
-
 @every
 def test_a_predictor_that_grows_is_one_that_was_made_as_wide(name):
     """What it was trained on before leaves nothing behind."""
@@ -271,18 +152,6 @@ def test_a_predictor_that_grows_is_one_that_was_made_as_wide(name):
     for one in (grown, wide):
         one.fit(blobs(classes=CLASSES + 1), generator=generator())
     assert torch.equal(grown.sample(N, seed=0)(*pool()), wide.sample(N, seed=0)(*pool()))
-
-
-@every
-def test_what_a_fit_starts_from_can_be_put_back(name):
-    first, _ = made(name)
-    start = {key: value.clone() for key, value in first.state().items()}
-    first.fit(blobs(), generator=generator())
-    second, _ = made(name)
-    second.fit(blobs(30, seed=8), generator=generator(8))
-    second.load_state(start)
-    second.fit(blobs(), generator=generator())
-    assert torch.equal(first.sample(N, seed=0)(*pool()), second.sample(N, seed=0)(*pool()))
 
 
 @every

@@ -55,7 +55,7 @@ def test_the_sentence_counts_and_names_what_is_reversed():
     assert b.sentences == [
         "The paper's table decides the order of two strategies in 2 of 3 cases: the same here 0, reversed 1, "
         "undecided 1 (secondary, each at 5 % and not corrected)",
-        "Reversed: with 300 labels random is above BalEntAcq here and below it in the paper",
+        "Reversed: with 300 labels random is above balentacq here and below it in the paper",
     ]
     assert b.headings() == ["strategy", "50 labels", "paper", "100 labels", "paper", "300 labels", "paper"]
     assert b.rows()[0] == [

@@ -10,11 +10,11 @@ from helpers.made_up import run
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balent.report.compare import comparisons, differences, paired
+from balent.report.compare import Comparison, comparisons, differences, paired
 from balent.report.curves import Curve, curve, labels_needed, rising
 from balent.report.load import Run, groups
 from balent.report.saved import labels_saved, level
-from balent.report.sentence import points, sentence
+from balent.report.sentence import headline, points, sentence
 from balent.report.summary import summary
 
 N = np.array([10.0, 20.0, 30.0])
@@ -199,7 +199,7 @@ def test_the_sentence_by_hand():
     """
     c = versus([straight("balentacq", s, 2) for s in range(3)], [straight("random", s, 1) for s in range(3)])
     assert sentence(c) == (
-        "BalEntAcq is more accurate than random: +28.1 points on average from 20 to 400 labels "
+        "balentacq is more accurate than random: +28.1 points on average from 20 to 400 labels "
         "(95 % CI +28.1 to +28.1, p < 0.001; 3 seeds). Secondary, not corrected: 50 % fewer labels to reach 77 % "
         "(95 % CI 50 to 50 % fewer); +15.0 points with 400 labels (95 % CI +15.0 to +15.0)"
     )
@@ -208,7 +208,7 @@ def test_the_sentence_by_hand():
 def test_a_clear_win():
     said = sentence(compared(1.6, 5, 0.01))
     assert re.match(
-        r"BalEntAcq is more accurate than random: \+\d\.\d points on average from 20 to 400 labels "
+        r"balentacq is more accurate than random: \+\d\.\d points on average from 20 to 400 labels "
         r"\(95 % CI \+\d\.\d to \+\d+\.\d, p [<=] 0\.0\d\d; 5 seeds\)\. "
         r"Secondary, not corrected: \d\d % fewer labels to reach 8\d % \(95 % CI ",
         said,
@@ -217,14 +217,14 @@ def test_a_clear_win():
 
 def test_a_clear_loss():
     said = sentence(compared(0.6, 5, 0.01, "entropy"))
-    assert re.match(r"Entropy is less accurate than random: −\d\.\d points on average from 20 to 400 labels ", said)
+    assert re.match(r"entropy is less accurate than random: −\d\.\d points on average from 20 to 400 labels ", said)
     assert re.search(r"Secondary, not corrected: \d\d % more labels to reach \d\d % \(95 % CI ", said)
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.01])
 def test_no_difference(noise):
     said = sentence(compared(1.0, 5, noise, "bald"))
-    assert said.startswith("No difference shown between BALD and random: ")
+    assert said.startswith("No difference shown between bald and random: ")
 
 
 def test_a_difference_within_the_noise_is_not_claimed():
@@ -232,7 +232,7 @@ def test_a_difference_within_the_noise_is_not_claimed():
     c = compared(1.1, 2, 0.02)
     assert c.verdict == "undecided"
     assert c.low < 0 < c.high
-    assert sentence(c).startswith("No difference shown between BalEntAcq and random: ")
+    assert sentence(c).startswith("No difference shown between balentacq and random: ")
 
 
 def test_a_secondary_figure_that_leaves_out_zero_claims_nothing():
@@ -241,7 +241,7 @@ def test_a_secondary_figure_that_leaves_out_zero_claims_nothing():
     flat = {s: [0.5, 0.5, 0.60] for s in range(3)}
     c = versus(*([given(name, s, values[s]) for s in range(3)] for name, values in (("bald", late), ("random", flat))))
     said = sentence(c)
-    assert said.startswith("No difference shown between BALD and random: ")
+    assert said.startswith("No difference shown between bald and random: ")
     assert "Secondary, not corrected: " in said
     assert "+21.0 points with 30 labels (95 % CI +18.5 to +23.5)" in said
 
@@ -253,7 +253,7 @@ def given(strategy, seed, accuracies):
 
 def test_one_seed_only_has_no_interval_and_shows_nothing():
     said = sentence(compared(1.6, 1))
-    assert re.match(r"One seed cannot show a difference between BalEntAcq and random: \+\d\.\d points on average", said)
+    assert re.match(r"One seed cannot show a difference between balentacq and random: \+\d\.\d points on average", said)
     assert "without an interval" in said
     assert "CI" not in said
 
@@ -264,9 +264,9 @@ def test_a_strategy_that_does_not_get_there_is_said_not_to():
     assert c.saved.censored == 4
     assert c.saved.level < c.saved.unreached
     said = sentence(c)
-    assert said.startswith("Entropy is less accurate than random: −")
+    assert said.startswith("entropy is less accurate than random: −")
     assert re.search(r"Secondary, not corrected: 2\d\d % more labels to reach ", said)
-    assert re.search(r"Entropy does not reach 8\d % in 4 of 4 seeds with 400 labels, and random does; ", said)
+    assert re.search(r"entropy does not reach 8\d % in 4 of 4 seeds with 400 labels, and random does; ", said)
     assert re.search(r"; −\d\d\.\d points with 400 labels \(95 % CI −\d\d\.\d to −\d\d\.\d\)$", said)
 
 
@@ -277,7 +277,7 @@ def test_a_strategy_that_never_moves_has_no_labels_saved():
             record["accuracy"] = 0.1
     c = versus(flat, [run(seed=s) for s in range(3)])
     assert c.saved.share is None
-    assert sentence(c).startswith("BALD is less accurate than random: −")
+    assert sentence(c).startswith("bald is less accurate than random: −")
     assert "in 3 of 3 seeds with 400 labels, and random does" in sentence(c)
 
 
@@ -292,16 +292,16 @@ def test_a_failing_strategy_is_never_listed_first():
     (f,) = summary([*fast, *level, *plain]).findings
     assert f.comparisons["bald"].saved.share > 0.2
     assert f.comparisons["bald"].gain < -0.1
-    assert [said.split(" ")[0] for said in f.sentences] == ["No", "BALD"]
+    assert [said.split(" ")[0] for said in f.sentences] == ["No", "bald"]
     assert f.order == ["entropy", "random", "bald"]
 
 
 def test_what_cannot_be_compared_is_said_and_comes_last():
     said = summary([run("bald", 0), run("entropy", 1, 0.5), run(seed=1)]).sentences
-    assert said[1] == "BALD and random cannot be compared: they have no seed in common"
+    assert said[1] == "bald and random cannot be compared: they have no seed in common"
     one = np.array([20])
     assert summary([run("bald", labels=one), run(labels=one)]).sentences == [
-        "BALD and random cannot be compared: there are no two label counts between which all strategies were evaluated"
+        "bald and random cannot be compared: there are no two label counts between which all strategies were evaluated"
     ]
 
 
@@ -322,3 +322,31 @@ def test_strategies_are_in_order_with_random_last():
 
 def test_points_keep_their_sign_and_their_first_digit():
     assert [points(share) for share in (0.0123, -0.1, 0.0, 0.0003)] == ["+1.2", "−10.0", "0.0", "+0.03"]
+
+
+# ── the headline ─────────────────────────────────────────────────────────────────────────────────
+
+
+def judged(name, verdict, seeds=3):
+    gain, p = {"more": (0.02, 0.01), "less": (-0.02, 0.01), "undecided": (0.01, 0.4), "single": (0.01, np.nan)}[verdict]
+    areas = (gain,) if verdict == "single" else (gain - 0.001, gain, gain + 0.001)
+    return Comparison(name, len(areas), (20.0, 200.0), areas, p=p, low=gain - 0.01, high=gain + 0.01, tests=2)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "said"),
+    [
+        (["more", "more"], "a is more accurate than random: +2.0 points on average from 20 to 200 labels"),
+        (["more", "more"], "; b is too."),
+        (["more", "more", "more"], "; b and c are too."),
+        (["undecided", "undecided"], "No difference from random is shown for a and b (3 seeds)."),
+        (["undecided", "less"], "b is less accurate than random (3 seeds); no difference from random is shown for a"),
+        (["single", "single"], "One seed cannot show a difference from random for a and b."),
+        (["undecided"], "No difference shown between a and random: +1.0 points"),
+    ],
+)
+def test_the_primary_result_is_one_sentence(verdicts, said):
+    found = headline([judged(name, verdict) for name, verdict in zip("abc", verdicts, strict=False)])
+    assert said in found
+    assert found.endswith(".")
+    assert "Secondary" not in found

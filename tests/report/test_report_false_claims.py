@@ -76,7 +76,7 @@ def test_a_strategy_eleven_points_worse_is_never_listed_first(seeds, reports):
         assert -0.2 < findings.comparisons["badge"].gain < -0.02
         assert findings.comparisons["badge"].saved.share > 0
         assert findings.order[-1] == "badge"
-        assert "BADGE" in findings.sentences[-1]
+        assert "badge" in findings.sentences[-1]
 
 
 def test_a_strategy_eleven_points_worse_is_said_to_be_less_accurate():
@@ -84,4 +84,4 @@ def test_a_strategy_eleven_points_worse_is_said_to_be_less_accurate():
     rng = np.random.default_rng(0)
     for _ in range(4):
         said = report(curves(rng, 10, failing=True)).sentences[-1]
-        assert said.startswith("BADGE is less accurate than random: −")
+        assert said.startswith("badge is less accurate than random: −")

@@ -16,6 +16,7 @@ from rich.console import Console
 
 from balent.report import load, summary, tables, write_html, write_plot
 from balent.report.load import Run
+from balent.report.look import look
 
 STRATEGIES = {"balentacq": 1.6, "power:bald": 1.2, "random": 1.0}
 
@@ -162,6 +163,38 @@ def test_the_page_carries_the_data(page, runs):
         assert said.split(": ", 1)[1] in page.read_text(encoding="utf-8")
 
 
+def test_the_primary_result_comes_first_and_the_chart_next(page):
+    text = page.read_text(encoding="utf-8").split("<main>")[1]
+    order = ['<p class="headline">', 'class="chart"', "Bands: ± one standard deviation", "<table>", 'class="sentences"']
+    places = [text.index(part, text.index('data-group="1"')) for part in order]
+    assert places == sorted(places)
+
+
+def test_remarks_are_folded_behind_the_results(tmp_path):
+    made_up.write(tmp_path, made_up.records("bald", 0))
+    made_up.write(tmp_path, made_up.records("bald", 1, labels=made_up.LABELS[:5]))
+    write_html(load(tmp_path), tmp_path / "r.html")
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    folded = text.index('<details class="remarks"><summary>1 remark on the records</summary>')
+    assert text.index("</section>") < folded < text.index("bald, seed 1, ends at 100 of 400 labels")
+
+
+def test_colours_are_those_of_every_other_report(page):
+    for group in carried(page):
+        for strategy in group["strategies"]:
+            own = look([strategy["name"]])[strategy["name"]]
+            assert (strategy["light"], strategy["dark"]) == (own.light, own.dark)
+
+
+def test_the_page_has_a_style_for_dark_screens(page):
+    """Every colour that is not a variable is set for both, or would be the same in both."""
+    text = page.read_text(encoding="utf-8")
+    style = text[text.index("<style>") : text.index("</style>")]
+    assert style.count("@media screen and (prefers-color-scheme: dark)") == 2
+    named = set(re.findall(r"(?:color|background|stroke|fill|border[a-z-]*):[^;}]*?(#[0-9a-f]{3,6})\b", style))
+    assert named <= {"#e69f00"}  # the edge of remarks
+
+
 def test_scores_that_json_has_no_number_for_are_shown_as_words(tmp_path):
     made = made_up.records()[:2]
     made[0]["scores"][:2] = ["inf", "-inf"]
@@ -211,6 +244,7 @@ addEventListener("load", () => {
   const seed = section.querySelector("select.seed");
   seed.value = "1";
   seed.dispatchEvent(new Event("change"));
+  seen.classes = [all(".round li b")[0].textContent, all(".classes")[0].textContent];
   seen.picks = [all(".round").length, all(".round img").length, first !== "", second !== pictures()];
   seen.overflow = document.documentElement.scrollWidth - document.documentElement.clientWidth;
   const result = document.createElement("pre");
@@ -241,6 +275,8 @@ def test_a_browser_draws_the_page_and_its_controls_work(page, tmp_path):
     assert all(name in seen["hover"] for name in names)
     assert seen["left"] is True
     assert seen["keys"].startswith("40 labels")  # the second of the label counts
+    assert seen["classes"][0] in map(str, range(10))
+    assert seen["classes"][1].startswith("Classes: ")
     assert seen["picks"] == [19, 19 * 20, True, True]
     assert seen["overflow"] == 0
 

@@ -10,10 +10,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from helpers.deaths import Deaths, Died
 from helpers.runs import IMAGES, TINY, finish, lines, timeless
 
 from balent.data.sources import load
-from balent.loop import journal
 from balent.simulation import evaluation
 from balent.simulation.experiment import Experiment, changed, continued, run
 from balent.simulation.thumbnails import png
@@ -228,31 +228,15 @@ def test_a_setting_of_the_wrong_kind_is_refused_in_words(tmp_path):
         next(run(continued(tmp_path, TINY, set()), tmp_path, resume=True))
 
 
-class Died(BaseException):
-    """As if the process had ended here."""
-
-
 @pytest.mark.parametrize(("torn", "warm_start"), [(0.0, True), (0.5, True), (1.0, True), (0.5, False)])
 def test_wherever_a_run_dies_it_resumes_to_the_same_records(tmp_path, monkeypatch, torn, warm_start):
     """Every line of journal and records in turn is the last one: not written, written in part, or written whole."""
     spec = replace(TINY, warm_start=warm_start)
-    whole, append = timeless(run(spec)), journal.append
-    left = 0  # lines until death
-
-    def dying(path, record):
-        nonlocal left
-        left -= 1
-        if left == 0:
-            line = (json.dumps(record) + "\n").encode()
-            with path.open("ab") as file:
-                file.write(line[: int(torn * len(line))])
-            raise Died
-        append(path, record)
-
-    monkeypatch.setattr(journal, "append", dying)
+    whole = timeless(run(spec))
+    deaths = Deaths(monkeypatch, torn)
     written = 2 * len(whole) + len(whole)  # asked and told for each round; its record
     for line in range(1, written + 1):
-        left = line
+        deaths.at(line)
         with pytest.raises(Died):
             finish(spec, tmp_path / str(line))
         finish(spec, tmp_path / str(line))

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 import torch
-from helpers.cut_engine import Cut
 from helpers.examples import f64, normal, probabilities
 from helpers.labelled import blobs, network
+from helpers.sent import sent
 from reference import features as reference
 
 from balent import ClusterMargin, Draws, Learner, MCDropout, acquire
+from balent.contracts.cut_engine import Cut
 from balent.geometry.clusters import centres
 from balent.strategies.cluster_margin import PER_CLUSTER, SAMPLE
 from balent.strategies.reservoir import smallest
@@ -88,7 +89,7 @@ def test_spans_of_a_cluster_give_the_same_picks_and_scores(points):
     sampled = Draws(probabilities(150, 5, 3).repeat(2, 1, 1), features=normal(150, 33).repeat(2, 1))
     one, other = (
         acquire(sampled, np.arange(300), 25, "cluster_margin(clusters=40)", engine=engine)
-        for engine in ("local", Cut(points))
+        for engine in ("local", Cut(points, sent))
     )
     assert one.indices.tolist() == other.indices.tolist()
     assert one.scores.tolist() == other.scores.tolist()

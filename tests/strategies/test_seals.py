@@ -3,14 +3,15 @@
 import numpy as np
 import pytest
 import torch
-from helpers.cut_engine import Cut
 from helpers.examples import f64, normal, probabilities
 from helpers.labelled import blobs, network
+from helpers.sent import sent
 from reference import features as reference
 
 from balent import ClusterMargin, CoreSet, Diverse, Draws, Learner, MCDropout, Seals, TopK, acquire, adapt
 from balent.acquisition.engines.local import Local
 from balent.acquisition.view import View
+from balent.contracts.cut_engine import Cut
 from balent.data.pool import Indexed, Narrowed, Subset
 from balent.maths.measures import bald
 from balent.strategies import strategy
@@ -93,7 +94,7 @@ def test_spans_of_a_cluster_give_the_same_picks_and_scores(inner, points):
         acquire(
             sampled, np.arange(290), 25, f"seals:{inner}(neighbours=2)", engine=engine, labelled=np.arange(290, 300)
         )
-        for engine in ("local", Cut(points))
+        for engine in ("local", Cut(points, sent))
     )
     assert one.indices.tolist() == other.indices.tolist()
     assert one.scores.tolist() == other.scores.tolist()

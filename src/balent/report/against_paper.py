@@ -16,7 +16,6 @@ import numpy as np
 
 from balent.report.findings import Findings, mean_std
 from balent.report.published import REPEATS, published
-from balent.report.sentence import SPELLED
 from balent.report.significance import ALPHA, critical, interval
 from balent.report.tables import plus_minus
 
@@ -128,5 +127,4 @@ def _decided(one: tuple[float, float], other: tuple[float, float]) -> int:
 
 def _against(order: Order) -> str:
     ahead, behind = (order.one, order.other) if order.here > 0 else (order.other, order.one)
-    names = [SPELLED.get(name, name) for name in (ahead, behind)]
-    return f"Reversed: with {order.labels:,} labels {names[0]} is above {names[1]} here and below it in the paper"
+    return f"Reversed: with {order.labels:,} labels {ahead} is above {behind} here and below it in the paper"

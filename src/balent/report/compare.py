@@ -99,12 +99,13 @@ def paired(runs: Sequence[Run], others: Sequence[Run]) -> list[tuple[Run, Run]]:
 
 def differences(pairs: Sequence[tuple[Run, Run]], start: float, stop: float) -> tuple[np.ndarray, np.ndarray]:
     """First run minus second, pair by pair: area between two label counts, and accuracy at the second count."""
-    curves = [[_curve(run) for run in pair] for pair in pairs]
+    curves = [[curve_of(run) for run in pair] for pair in pairs]
     areas = [own.area(start, stop)[0] - other.area(start, stop)[0] for own, other in curves]
     ends = [own.at(stop)[0] - other.at(stop)[0] for own, other in curves]
     return np.round(areas, DIGITS), np.round(ends, DIGITS)
 
 
-def _curve(run: Run) -> Curve:
+def curve_of(run: Run) -> Curve:
+    """The accuracies of one run."""
     labels, accuracies = run.accuracies
     return Curve(labels, accuracies[None])

@@ -12,7 +12,7 @@ from balent.report.compare import Comparison, differences, paired, span
 from balent.report.curves import Curve, curve, spread
 from balent.report.lines import METRICS, OF_PICKS
 from balent.report.load import BASELINE, Group
-from balent.report.sentence import no_comparison, sentence
+from balent.report.sentence import headline, no_comparison, sentence
 
 COUNTS = 5  # label counts in a table, from the first evaluation to the last
 PHASES = ("train", "evaluate", "score")
@@ -47,6 +47,13 @@ class Findings:
         """The best first."""
         why = no_comparison(self.group)
         return [why] if why else [sentence(self.comparisons[name]) for name in self.order if name != BASELINE]
+
+    @cached_property
+    def headline(self) -> str:
+        """The primary result in one sentence: what a reader should know if nothing else is read."""
+        return no_comparison(self.group) or headline(
+            [self.comparisons[name] for name in self.order if name != BASELINE]
+        )
 
     @cached_property
     def span(self) -> tuple[float, float]:

@@ -68,6 +68,10 @@ class Group:
     strategies: dict[str, tuple[Run, ...]]
     remarks: tuple[str, ...]
 
+    @property
+    def experiment(self) -> str:
+        return next(iter(self.strategies.values()))[0].experiment
+
 
 def load(*folders: str | Path) -> Runs:
     """Every run below the given folders, or in the given files."""

@@ -44,7 +44,7 @@ def page(s: Summary, title: str = "") -> str:
         title=html.escape(title),
         css=_static("page.css"),
         js=_static("page.js"),
-        remarks=_list("remarks", s.remarks),
+        remarks=_remarks(s.remarks),
         sections="\n".join(_section(i, b, len(s.findings) == 1) for i, b in enumerate(s.beside.values())),
         # "<" is the only character that could end the element which holds the data
         data=json.dumps(_data(s), separators=(",", ":"), allow_nan=False).replace("<", "\\u003c"),
@@ -62,14 +62,41 @@ def _section(i: int, beside: Beside, alone: bool) -> str:
     f = beside.findings
     return Template(_static("section.html")).substitute(
         i=i,
-        title="What the records show" if alone else html.escape(f.group.title),
-        sentences=_list("sentences", f.sentences),
+        hidden=" hidden" if alone else "",
+        title=html.escape(f.group.title),
+        headline=html.escape(f.headline),
+        bands=html.escape(_bands(f)),
+        sentences=_list("sentences", f.sentences if f.comparisons else ()),
         table=_table(tables.headings(f, f.counts), tables.rows(f, f.counts)),
-        caption=html.escape(tables.caption(f)),
+        caption=html.escape(f"{_spread(f)} {tables.caption(f)}"),
         paper=_paper(beside),
         times=_table(["strategy", *PHASES, "all rounds"], _times(f)),
         settings=_settings(f),
     )
+
+
+def _bands(f: Findings) -> str:
+    """What lines and bands of the chart are."""
+    if not _several(f):
+        return "One seed: lines without bands."
+    return f"Lines: mean of {tables.seeds(f)}. Bands: ± one standard deviation over seeds."
+
+
+def _spread(f: Findings) -> str:
+    several = "Accuracy: mean ± one standard deviation over seeds." if _several(f) else "Accuracy: of one seed."
+    return f"{several} In brackets: 95 % confidence interval of the gain." if f.comparisons and _several(f) else several
+
+
+def _several(f: Findings) -> bool:
+    return any(len(runs) > 1 for runs in f.group.strategies.values())
+
+
+def _remarks(remarks: Sequence[str]) -> str:
+    """Folded, so that they do not stand before the result."""
+    if not remarks:
+        return ""
+    count = "1 remark" if len(remarks) == 1 else f"{len(remarks)} remarks"
+    return f'<details class="remarks"><summary>{count} on the records</summary>{_list("lines", remarks)}</details>'
 
 
 def _list(kind: str, lines: Iterable[str]) -> str:
@@ -78,12 +105,14 @@ def _list(kind: str, lines: Iterable[str]) -> str:
 
 
 def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """In a box that scrolls sideways where the page is narrow."""
     head = "".join(f'<th scope="col">{html.escape(cell)}</th>' for cell in headings)
     body = "".join(
         f'<tr><th scope="row">{html.escape(row[0])}</th>{"".join(f"<td>{html.escape(c)}</td>" for c in row[1:])}</tr>'
         for row in rows
     )
-    return f'<div class="wide" tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f'<div class="wide" tabindex="0" role="region" aria-label="Table; scrolls sideways">{table}</div>'
 
 
 def _paper(b: Beside) -> str:
@@ -132,8 +161,9 @@ def _group(f: Findings) -> dict[str, Any]:
     strategies = [
         {
             "name": name,
-            "colour": looks[name][0],
-            "dashes": " ".join(map(str, looks[name][1])),
+            "light": looks[name].light,
+            "dark": looks[name].dark,
+            "dashes": " ".join(f"{length:g}" for length in looks[name].dashes),
             "curves": {metric: _curve(c) for metric, c in f.curves[name].items()},
             "runs": [{"seed": run.seed, "rounds": _rounds(run, images)} for run in f.group.strategies[name]],
         }

@@ -1,6 +1,7 @@
 """Curves as a file: PNG, SVG or PDF by matplotlib, an extra. By default the paper's figure of four columns."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,22 +24,14 @@ _STYLE: dict[Any, Any] = {
 
 def write_plot(runs: Sequence[Run] | Summary, path: str | Path, metrics: Sequence[str] = FIGURE) -> None:
     """A row for each experiment, a column for each metric that was recorded; bands are ± std over seeds."""
-    path = Path(path)
-    if path.suffix.lower() not in SUFFIXES:
-        raise ValueError(f"the name of a plot must end in {', '.join(SUFFIXES)}, but is {path.name}")
-    if unknown := [name for name in metrics if name not in {**METRICS, **OF_PICKS}]:
-        raise ValueError(f"unknown metric {unknown[0]!r}; known are {', '.join([*METRICS, *OF_PICKS])}")
-    try:
-        import matplotlib
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ValueError("plots need matplotlib: pip install 'balent[report]'; the HTML page does not") from None
-
-    findings = (runs if isinstance(runs, Summary) else summary(runs)).findings
-    columns = [name for name in metrics if any(name in curves for f in findings for curves in f.curves.values())]
-    if not columns:
-        raise ValueError(f"the records contain none of {', '.join(metrics)}")
-    with matplotlib.rc_context(_STYLE):
+    path = kind_of(path)
+    for name in metrics:
+        known_metric(name)
+    with figure_class(_STYLE) as Figure:
+        findings = (runs if isinstance(runs, Summary) else summary(runs)).findings
+        columns = [name for name in metrics if any(name in curves for f in findings for curves in f.curves.values())]
+        if not columns:
+            raise ValueError(f"the records contain none of {', '.join(metrics)}")
         figure = Figure(figsize=(3.1 * len(columns) + 0.4, 2.9 * len(findings) + 0.5), layout="constrained")
         axes = figure.subplots(len(findings), len(columns), squeeze=False)
         for f, row in zip(findings, axes, strict=True):
@@ -46,22 +39,52 @@ def write_plot(runs: Sequence[Run] | Summary, path: str | Path, metrics: Sequenc
                 _draw(panel, f, name)
             row[0].set_title(f.group.title, loc="left", fontweight="bold")
             _legend(figure, row, len(findings) == 1)
-        metadata = {"Date": None} if path.suffix.lower() == ".svg" else {}  # the same records, the same file
-        figure.savefig(path, dpi=120, metadata=metadata)
+        save(figure, path, dpi=120)
+
+
+def kind_of(path: str | Path) -> Path:
+    """The path, if its ending is one that can be drawn."""
+    path = Path(path)
+    if path.suffix.lower() not in SUFFIXES:
+        raise ValueError(f"the name of a plot must end in {', '.join(SUFFIXES)}, but is {path.name}")
+    return path
+
+
+def known_metric(name: str) -> None:
+    if name not in {**METRICS, **OF_PICKS}:
+        raise ValueError(f"unknown metric {name!r}; known are {', '.join([*METRICS, *OF_PICKS])}")
+
+
+@contextmanager
+def figure_class(style: Mapping[Any, Any]) -> Iterator[Any]:
+    """matplotlib's Figure, under a style that ends with this."""
+    try:
+        import matplotlib
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ValueError("plots need matplotlib: pip install 'balent[report]'; the HTML page does not") from None
+    with matplotlib.rc_context(dict(style)):
+        yield Figure
+
+
+def save(figure: Any, path: Path, *, dpi: int) -> None:
+    """The same records give the same file: it holds no date."""
+    dates: dict[str, dict[str, None]] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+    figure.savefig(path, dpi=dpi, metadata=dates.get(path.suffix.lower(), {}))
 
 
 def _draw(panel: Any, f: Findings, name: str) -> None:
-    for strategy, (colour, dashes) in look(list(f.curves)).items():
+    for strategy, drawn in look(list(f.curves)).items():
         curve = f.curves[strategy].get(name)
         if curve is not None:
-            panel.fill_between(curve.labels, *curve.band, color=colour, alpha=0.12, linewidth=0)
+            panel.fill_between(curve.labels, *curve.band, color=drawn.light, alpha=0.12, linewidth=0)
             panel.plot(
                 curve.labels,
                 curve.mean,
-                color=colour,
+                color=drawn.light,
                 label=strategy,
                 linewidth=1.5,
-                linestyle=(0, dashes) if dashes else "-",
+                linestyle=drawn.line,
             )
     panel.set_xlabel("labels")
     panel.set_ylabel({**METRICS, **OF_PICKS}[name])

@@ -6,6 +6,7 @@ the end and labels saved follow as secondary figures. One seed has no interval a
 """
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -14,24 +15,44 @@ from balent.report.load import BASELINE, Group
 from balent.report.saved import Saved
 from balent.report.significance import interval
 
-SPELLED = {
-    "balentacq": "BalEntAcq",
-    "balent": "BalEnt",
-    "bald": "BALD",
-    "entropy": "Entropy",
-    "mean_sd": "MeanSD",
-    "power_bald": "PowerBALD",
-    "batch_bald": "BatchBALD",
-    "badge": "BADGE",
-    "core_set": "CoreSet",
-    "core_mse": "CoreMSE",
-}
-
 
 def sentence(c: Comparison) -> str:
     """One strategy against random: what is claimed, then the secondary figures."""
-    name = SPELLED.get(c.strategy, c.strategy)
-    return ". ".join(filter(None, [_SAID[c.verdict](c, name), _secondary(c, name)]))
+    return ". ".join(filter(None, [claim(c), _secondary(c, c.strategy)]))
+
+
+def claim(c: Comparison) -> str:
+    """What the primary comparison shows: the only figure that a sentence claims."""
+    return _SAID[c.verdict](c, c.strategy)
+
+
+def headline(found: Sequence[Comparison]) -> str:
+    """Of comparisons in the order of their gains: who is more accurate than random."""
+    better = [c for c in found if c.verdict == "more"]
+    if not better:
+        return _no_winner(found)
+    others = [c.strategy for c in better[1:]]
+    also = f"; {listed(others)} {'is' if len(others) == 1 else 'are'} too" if others else ""
+    return f"{claim(better[0])}{also}."
+
+
+def _no_winner(found: Sequence[Comparison]) -> str:
+    if len(found) == 1:
+        return f"{claim(found[0])}."
+    worse, same, rest = ([c.strategy for c in found if c.verdict == v] for v in ("less", "undecided", "single"))
+    many = f" ({seeds(max(c.seeds for c in found))})"
+    said = [
+        f"{listed(worse)} {'is' if len(worse) == 1 else 'are'} less accurate than {BASELINE}{many}" if worse else "",
+        f"no difference from {BASELINE} is shown for {listed(same)}{many}" if same else "",
+        f"one seed cannot show a difference from {BASELINE} for {listed(rest)}" if rest else "",
+    ]
+    text = "; ".join(filter(None, said)) or f"no strategy can be compared with {BASELINE}: see below"
+    return f"{text if worse else text[0].upper() + text[1:]}."
+
+
+def listed(names: Sequence[str]) -> str:
+    """a, b and c"""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def no_comparison(group: Group) -> str | None:
@@ -75,15 +96,15 @@ def p_shown(p: float) -> str:
 
 
 def _more(c: Comparison, name: str) -> str:
-    return f"{name} is {c.verdict} accurate than {BASELINE}: {_primary(c)}"
+    return f"{name} is {c.verdict} accurate than {BASELINE}: {primary(c)}"
 
 
 def _undecided(c: Comparison, name: str) -> str:
-    return f"No difference shown between {name} and {BASELINE}: {_primary(c)}"
+    return f"No difference shown between {name} and {BASELINE}: {primary(c)}"
 
 
 def _single(c: Comparison, name: str) -> str:
-    return f"One seed cannot show a difference between {name} and {BASELINE}: {_mean(c)}, without an interval"
+    return f"One seed cannot show a difference between {name} and {BASELINE}: {mean_gain(c)}, without an interval"
 
 
 def _nothing(c: Comparison, name: str) -> str:
@@ -93,14 +114,14 @@ def _nothing(c: Comparison, name: str) -> str:
     return f"{name} and {BASELINE} cannot be compared: {why}"
 
 
-def _primary(c: Comparison) -> str:
+def primary(c: Comparison) -> str:
     """The mean, its interval and its p value, as the correction leaves them."""
     both = f", both corrected for {c.tests} comparisons" if c.tests > 1 else ""
     ci = f"95 % CI {points(c.low)} to {points(c.high)}"
-    return f"{_mean(c)} ({ci}, {p_shown(c.p)}{both}; {seeds(c.seeds)})"
+    return f"{mean_gain(c)} ({ci}, {p_shown(c.p)}{both}; {seeds(c.seeds)})"
 
 
-def _mean(c: Comparison) -> str:
+def mean_gain(c: Comparison) -> str:
     return f"{points(c.gain)} points on average from {c.span[0]:.0f} to {c.span[1]:.0f} labels"
 
 

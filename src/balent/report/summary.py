@@ -11,6 +11,7 @@ from balent.report import tables
 from balent.report.against_paper import Beside
 from balent.report.compare import comparisons
 from balent.report.findings import Findings
+from balent.report.latex import write_latex
 from balent.report.load import Run, groups
 
 
@@ -53,8 +54,18 @@ class Summary:
         """Every number of the report, one per row."""
         tables.write_csv(self.findings, Path(path))
 
+    def latex(self, path: str | Path) -> None:
+        """The table of each experiment, for a paper."""
+        write_latex(((f.group.title, tables.caption(f), *_few(f)) for f in self.findings), path)
+
     def _of(self, f: Findings) -> str:
         return f"{f.group.title}: " if len(self.findings) > 1 else ""
+
+
+def _few(f: Findings) -> tuple[list[str], list[list[str]]]:
+    """Headings and rows: the accuracy at the first, the middle and the last label count, area, gain, labels saved."""
+    counts = f.counts if f.wanted else [f.counts[i] for i in sorted({0, len(f.counts) // 2, len(f.counts) - 1})]
+    return tables.headings(f, counts), tables.rows(f, counts)
 
 
 def summary(runs: Sequence[Run], at: Sequence[int] = ()) -> Summary:

@@ -145,8 +145,12 @@ def saved(c: Comparison | None, above: float | None = None) -> str:
 
 
 def write_csv(findings: Sequence[Findings], path: Path) -> None:
-    """All of it or nothing: the file appears under its name when it is complete."""
-    cells.write(path, COLUMNS, ([_cell(c) for c in row] for f in findings for row in _long(f)))
+    write_rows((row for f in findings for row in _long(f)), path)
+
+
+def write_rows(rows: Iterable[Sequence[object]], path: Path) -> None:
+    """Rows of COLUMNS, all or nothing: the file appears under its name when it is complete."""
+    cells.write(path, COLUMNS, ([_cell(c) for c in row] for row in rows))
 
 
 def _long(f: Findings) -> Iterator[list[object]]:

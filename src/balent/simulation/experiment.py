@@ -11,32 +11,24 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields, replace
-from importlib.metadata import version
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 from urllib.parse import quote
-
-import torch
 
 from balent import by_name, checks, names
 from balent.data.sources import Data, all_labelled, load, own_function
 from balent.loop import journal
 from balent.loop.events import Say
 from balent.loop.journal import Record
-from balent.loop.learner import NUMBERS, Learner
+from balent.loop.learner import Learner
 from balent.loop.opening import agree
-from balent.loop.seeds import seed_of
 from balent.loop.start import balanced
-from balent.maths.measures import bald
 from balent.predictors.augment import augmentation
-from balent.simulation.evaluation import METRICS, evaluation, predictions
 from balent.simulation.models import predictor, predictor_named
-from balent.simulation.thumbnails import thumbnails
+from balent.simulation.recorder import Recorder
 from balent.strategies import strategy as named
-from balent.types import Picks
 
 STARTS = ("balanced", "random", "auto")
 DRAWS = ("auto", "analytic")
@@ -125,15 +117,37 @@ def run(
         claim(place, spec, resume)
     pinned = code(spec)
     with learner(spec, data, place, say) as driven:
-        rounds = Rounds(spec, data, driven, pinned)
-        done = [] if place is None else _found(place, driven, say)
-        yield from done
-        while not done or done[-1]["picks"]:
-            record = rounds.record(len(done))
-            if place is not None:
-                journal.append(place / "records.jsonl", record)
-            done.append(record)
-            yield record
+        yield from rounds(spec, data, driven, pinned)
+
+
+def rounds(spec: Experiment, data: Data, driven: Learner, pinned: dict[str, str]) -> Iterator[Record]:
+    """The records that are there, then those of the rounds that are left. Batch r is what round r trains on first."""
+    recorder = recorded(spec, data, driven, pinned)
+    yield from recorder.records
+    while not recorder.finished:
+        done, count = len(recorder.records), len(driven.told)
+        if not len(driven.pending.indices) and count >= min(spec.total, len(data.y_train)):
+            yield recorder.finish()
+            return
+        k = spec.start if driven.labels.asks == 0 else min(spec.per_round, spec.total - count)
+        waiting = recorder.ask(k, evaluate=done % spec.evaluate_every == 0).indices
+        yield from recorder.records[done:]
+        driven.tell(waiting, data.y_train[waiting], who="oracle")
+
+
+def recorded(spec: Experiment, data: Data, driven: Learner, pinned: dict[str, str]) -> Recorder:
+    """What writes the records of an experiment; `pinned`: the hashes of a user's own code as the run began."""
+    return Recorder(
+        driven,
+        (data.x_test, data.y_test),
+        spec.name,
+        strategy=spec.strategy,
+        settings=asdict(spec),
+        truth=data.y_train,
+        image=data.image,
+        draws=spec.evaluation_draws,
+        code=pinned,
+    )
 
 
 def learner(spec: Experiment, data: Data, directory: Path | None = None, say: Say = warnings.warn) -> Learner:
@@ -247,129 +261,3 @@ def _value(key: str, value: str, kind: Any) -> Any:
         return answers[value.lower()] if kind is bool else kind(value)
     except (ValueError, KeyError):
         raise ValueError(f"{key} must be {names[kind]}, but is {value!r}") from None
-
-
-def _found(directory: Path, driven: Learner, say: Say) -> list[Record]:
-    """The records of a run that goes on, if they are those of its journal."""
-    path = directory / "records.jsonl"
-    note = journal.repair(path)
-    if note:
-        say(note)
-    found = journal.read(path)
-    _check_records(path, found, driven)
-    return found
-
-
-def _check_records(path: Path, found: list[Record], driven: Learner) -> None:
-    """Every round in order, each with the picks that its journal has, and not more than one round behind it."""
-    asked = driven.asked
-    for number, record in enumerate(found):
-        picks = record.get("picks")
-        expected = asked[number + 1] if number + 1 < len(asked) else []
-        if record.get("round") != number or picks != expected:
-            raise ValueError(
-                f"{path}, line {number + 1}, should be round {number} with the picks that its journal has, but is "
-                f"round {record.get('round')!r}; lines are missing or from another run: restore the file, or remove "
-                f"{path.parent} and run again"
-            )
-    behind = len(asked) - len(found)
-    answered = behind == 2 and not set(asked[-1]) <= driven.labels.pending.keys()
-    if behind > 2 or answered:
-        raise ValueError(
-            f"{path} has {len(found)} rounds, but the journal beside it goes on beyond them: records are missing at "
-            f"the end; restore the file, or remove {path.parent} and run again"
-        )
-
-
-@dataclass
-class Rounds:
-    """The rounds of a run. Purchase r is what round r trains on first: purchase 0 is the start set."""
-
-    spec: Experiment
-    data: Data
-    learner: Learner
-    code: dict[str, str]  # as it was when the run began
-
-    def record(self, r: int) -> Record:
-        """Round r: train, evaluate, buy. Whatever of it a journal knows already is not done twice."""
-        self._tell(r)
-        clock = Clock()
-        self.learner.fit()
-        clock.lap("train")
-        measured = self._evaluated(r)
-        clock.lap("evaluate")
-        picks = self._bought(r)
-        doubt = self._doubt(picks)
-        clock.lap("score")
-        return {
-            "format": journal.FORMAT,
-            "balent": version("balent"),
-            "torch": str(torch.__version__),
-            "experiment": self.spec.name,
-            "strategy": self.spec.strategy,
-            "resolved": self.learner.resolved,
-            "seed": self.spec.seed,
-            "round": r,
-            "labels": len(self.learner.told),
-            **measured,
-            "picks": picks.indices.tolist(),
-            "scores": [NUMBERS.get(score, score) for score in picks.scores.tolist()],
-            "pick_labels": self.data.y_train[picks.indices].tolist(),
-            **doubt,
-            "draws": self.spec.draws,
-            "seconds": clock.seconds,
-            "spec": asdict(self.spec),
-            **({"code": self.code} if self.code else {}),
-            **self._pictures(picks),
-        }
-
-    def _tell(self, r: int) -> None:
-        """All that was bought before this round gets its labels."""
-        if self.learner.labels.asks == 0:
-            self.learner.ask(self.spec.start)
-        if self.learner.labels.asks == r + 1:
-            waiting = self.learner.pending.indices
-            self.learner.tell(waiting, self.data.y_train[waiting], who="oracle")
-
-    def _evaluated(self, r: int) -> Mapping[str, float | None]:
-        if r % self.spec.evaluate_every and not self._is_last():
-            return dict.fromkeys(METRICS)
-        seed = seed_of(self.spec.seed, "evaluation", len(self.learner.told))
-        sampled = self.learner.predictor.sample(
-            self.spec.evaluation_draws, seed=seed
-        )  # shared masks: means need no more
-        return evaluation(predictions(sampled, self.data.x_test), self.data.y_test)
-
-    def _is_last(self) -> bool:
-        return len(self.learner.told) >= min(self.spec.total, len(self.data.y_train))
-
-    def _bought(self, r: int) -> Picks:
-        bought_before_the_process_died = self.learner.labels.asks == r + 2
-        if bought_before_the_process_died or self._is_last():
-            return self.learner.pending  # nothing, in the last round
-        return self.learner.ask(min(self.spec.per_round, self.spec.total - len(self.learner.told)))
-
-    def _doubt(self, picks: Picks) -> dict[str, float | None]:
-        """For want of knowledge, and for want of certainty in the world: means over the picks."""
-        if len(picks.indices) == 0:
-            return {"epistemic": None, "aleatoric": None}
-        at = torch.as_tensor(picks.indices)
-        m = self.learner.sampled(self.learner.masks).moments(self.learner.pool[at], at)
-        return {"epistemic": float(bald(m).mean()), "aleatoric": float(m.entropy.mean())}
-
-    def _pictures(self, picks: Picks) -> dict[str, list[str]]:
-        if self.data.image is None:
-            return {}
-        return {"thumbnails": thumbnails(self.data.x_train[picks.indices].reshape(-1, *self.data.image))}
-
-
-class Clock:
-    """Seconds from lap to lap: the only thing in a record that differs from run to run."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-        self._last = perf_counter()
-
-    def lap(self, name: str) -> None:
-        now = perf_counter()
-        self.seconds[name], self._last = round(now - self._last, 4), now

@@ -3,12 +3,17 @@
 import re
 import shlex
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from balent.apps.cli.terminal import err, errors_in_words, out, say, show
+
+if TYPE_CHECKING:
+    from balent.report import Summary, TwoSets
 
 
 def run(
@@ -103,26 +108,80 @@ def report(
     html: Annotated[Path | None, typer.Option(help="Write a page that works offline.")] = None,
     table: Annotated[Path | None, typer.Option("--csv", help="Write every number of the report.")] = None,
     plot: Annotated[Path | None, typer.Option("--png", help="Write the curves as .png, .svg or .pdf.")] = None,
+    latex: Annotated[Path | None, typer.Option(help="Write the tables for LaTeX (booktabs).")] = None,
+    figure: Annotated[
+        str | None, typer.Option(help="One panel for a paper: accuracy, nll, brier, ece, … Needs -o.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The file of --figure: .pdf, .svg or .png.")
+    ] = None,
 ) -> None:
     """Show what runs found, as a table and a page.  balent report runs --html report.html
 
     The table has accuracy and the gain on random choice, each with its interval, and the labels that were saved.
+
+    Two folders with runs of the same strategies and seeds are compared: balent report before after
     """
     with errors_in_words():
-        _report(runs, html, table, plot)
+        if (figure is None) != (output is None):
+            raise ValueError("--figure METRIC and -o FILE belong together, as in --figure accuracy -o curve.pdf")
+        pair = _two_sets(runs)
+        if pair is None:
+            _report(runs, html, table, plot, latex, None if figure is None or output is None else (figure, output))
+        else:
+            _compare(pair, {"--html": html, "--png": plot, "--figure": output}, table, latex)
 
 
-def _report(runs: list[Path], html: Path | None = None, table: Path | None = None, plot: Path | None = None) -> None:
-    from balent.report import load, summary, write_html, write_plot
+def _two_sets(runs: list[Path]) -> "TwoSets | None":
+    """The comparison of two paths, if they hold the same strategies and seeds; else they are one report."""
+    from balent.report import in_common, load, two_sets
+
+    if len(runs) != 2:
+        return None
+    one, other = (load(path) for path in runs)
+    return two_sets(str(runs[0]), one, str(runs[1]), other) if in_common(one, other) else None
+
+
+def _compare(pair: "TwoSets", refused: dict[str, Path | None], table: Path | None, latex: Path | None) -> None:
+    given = [option for option, path in refused.items() if path is not None]
+    if given:
+        raise ValueError(
+            f"{given[0]} shows one set of runs, but two are compared here; give one of {pair.first}, {pair.second}"
+        )
+    _show(pair)
+    _write((table, pair.csv), (latex, pair.latex))
+
+
+def _report(
+    runs: list[Path],
+    html: Path | None = None,
+    table: Path | None = None,
+    plot: Path | None = None,
+    latex: Path | None = None,
+    figure: tuple[str, Path] | None = None,
+) -> None:
+    from balent.report import load, summary, write_figure, write_html, write_plot
 
     found = load(*runs)
     shown = summary(found)
+    _show(shown)
+    _write(
+        (html, partial(write_html, found)), (table, shown.csv), (plot, partial(write_plot, found)), (latex, shown.latex)
+    )
+    if figure is not None:
+        metric, path = figure
+        say(f"wrote {path}: {write_figure(shown, path, metric)}")
+
+
+def _show(shown: "Summary | TwoSets") -> None:
     out.print(shown.table())
     for line in shown.sentences:
         show(line)
     for line in shown.remarks:
         say(line)
-    writers = ((html, lambda path: write_html(found, path)), (table, shown.csv), (plot, lambda p: write_plot(found, p)))
+
+
+def _write(*writers: tuple[Path | None, Callable[[Path], None]]) -> None:
     for path, write in writers:
         if path is not None:
             write(path)

@@ -5,9 +5,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from balent.report.look import COLOURS as COLOURS
-
 ENDINGS = ("png", "svg", "pdf")
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # of Okabe and Ito
 BLUE, ORANGE, GREEN, PINK, YELLOW, SKY = COLOURS
 SHADES = "cividis"  # told apart by nearly everybody, and in print
 _STYLE: dict[Any, Any] = {

@@ -1,7 +1,7 @@
 "use strict";
 // Draws the page's JSON. One object for each experiment; text only through textContent.
 
-const MARGIN = { left: 64, right: 16, top: 12, bottom: 46 };
+const MARGIN = { left: 62, right: 14, top: 12, bottom: 44 };
 const SVG = "http://www.w3.org/2000/svg";
 const PERCENT = new Set(["accuracy"]);
 
@@ -15,6 +15,14 @@ function svg(tag, attributes = {}, ...children) {
 function element(tag, properties = {}, ...children) {
   const node = Object.assign(document.createElement(tag), properties);
   node.append(...children);
+  return node;
+}
+
+/** A strategy's colours, for a light and for a dark background: page.css chooses. */
+function toned(node, { light, dark }) {
+  node.classList.add("toned");
+  node.style.setProperty("--light", light);
+  node.style.setProperty("--dark", dark);
   return node;
 }
 
@@ -68,9 +76,9 @@ class Chart {
   }
 
   legend(place) {
-    for (const { name, colour, dashes } of this.group.strategies) {
+    for (const { name, dashes, ...strategy } of this.group.strategies) {
       const sample = svg("svg", { width: 26, height: 10, "aria-hidden": "true" },
-        svg("line", { x1: 0, x2: 26, y1: 5, y2: 5, stroke: colour, "stroke-width": 3, "stroke-dasharray": dashes }));
+        toned(svg("line", { class: "sample", x1: 0, x2: 26, y1: 5, y2: 5, "stroke-dasharray": dashes }), strategy));
       const button = element("button", { type: "button" }, sample, name);
       button.setAttribute("aria-pressed", "true");
       button.addEventListener("click", () => {
@@ -138,14 +146,15 @@ class Chart {
     return labels.map((n, i) => `${this.x(n).toFixed(1)},${this.y(values[i]).toFixed(1)}`);
   }
 
-  line({ name, colour, dashes, labels, mean }) {
-    return svg("polyline", { class: "line", "data-strategy": name, stroke: colour, "stroke-dasharray": dashes, points: this.path(labels, mean).join(" ") });
+  line({ name, dashes, labels, mean, ...strategy }) {
+    const points = this.path(labels, mean).join(" ");
+    return toned(svg("polyline", { class: "line", "data-strategy": name, "stroke-dasharray": dashes, points }), strategy);
   }
 
-  band({ colour, labels, mean, std }) {
+  band({ labels, mean, std, ...strategy }) {
     const upper = this.path(labels, mean.map((m, i) => m + (std[i] ?? 0)));
     const lower = this.path(labels, mean.map((m, i) => m - (std[i] ?? 0)));
-    return svg("polygon", { class: "band", fill: colour, points: [...upper, ...lower.reverse()].join(" ") });
+    return toned(svg("polygon", { class: "band", points: [...upper, ...lower.reverse()].join(" ") }), strategy);
   }
 
   get counts() {
@@ -176,12 +185,11 @@ class Chart {
     this.cursor.setAttribute("visibility", labels === null ? "hidden" : "visible");
     if (labels === null) return;
     const rows = this.lines
-      .map(({ name, colour, labels: counts, mean, std }) => ({ name, colour, i: counts.indexOf(labels), mean, std }))
+      .map((line) => ({ ...line, i: line.labels.indexOf(labels) }))
       .filter(({ i }) => i >= 0)
       .sort((a, b) => b.mean[b.i] - a.mean[a.i])
-      .map(({ name, colour, i, mean, std }) => {
-        const dot = element("span", { textContent: "■ " });
-        dot.style.color = colour;
+      .map(({ name, i, mean, std, ...strategy }) => {
+        const dot = toned(element("span", { className: "dot", textContent: "■ " }), strategy);
         const spread = std[i] === null ? "" : ` ± ${shown(this.metric, std[i])}`;
         return element("tr", {}, element("th", { scope: "row" }, dot, name), element("td", { textContent: shown(this.metric, mean[i]) + spread }));
       });
@@ -230,14 +238,26 @@ class Picks {
   round({ round, labels, queried, picks }) {
     const more = queried > picks.length ? `, ${picks.length} shown` : "";
     const title = element("h4", {}, `Round ${round}`, element("span", { textContent: `at ${labels} labels` }), element("span", { textContent: `${queried} queried${more}` }));
-    return element("div", { className: "round" }, title, element("ul", {}, ...picks.map((pick) => this.pick(...pick))));
+    const classes = this.classes(picks.map(([, , label]) => label).filter((label) => label !== null));
+    const list = element("ul", {}, ...picks.map((pick) => this.pick(...pick)));
+    const counted = classes ? [element("p", { className: "classes", textContent: classes })] : [];
+    return element("div", { className: "round" }, title, element("div", {}, list, ...counted));
+  }
+
+  /** How often each class was queried, the most frequent first. */
+  classes(labels) {
+    if (!labels.length) return "";
+    const count = new Map();
+    for (const label of labels) count.set(label, (count.get(label) ?? 0) + 1);
+    return "Classes: " + [...count].sort((a, b) => b[1] - a[1]).map(([label, n]) => `${label}\u00a0×\u00a0${n}`).join(", ");
   }
 
   pick(position, score, label, image) {
-    const words = [`point ${position}`, label === null ? "" : `label ${label}`, score === null ? "" : `score ${score}`].filter(Boolean).join(", ");
+    const words = [`point ${position}`, label === null ? "" : `class ${label}`, score === null ? "" : `score ${score}`].filter(Boolean).join(", ");
     const item = element("li", { title: words });
     if (image !== null) item.append(element("img", { src: `data:image/png;base64,${this.group.images[image]}`, alt: words, loading: "lazy" }));
     else item.append(`#${position}`);
+    if (label !== null) item.append(element("b", { textContent: label }));
     if (score !== null) item.append(element("span", { textContent: score }));
     return item;
   }
