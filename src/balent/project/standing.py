@@ -196,7 +196,7 @@ def _steps(view: View, checks: list[int], progress: "Progress | None") -> Step:
     return step
 
 
-def judged(view: View, checks: list[int], step: Step, without: list[int] | None = None) -> list[bool]:
+def judged(view: View, checks: list[int], step: Step = lambda: None, without: list[int] | None = None) -> list[bool]:
     """Whether each random check is predicted rightly by a model that has not seen it (nor the labels of `without`)."""
     assert view.model is not None
     pool, right = view.model.pool, dict[int, bool]()
