@@ -16,7 +16,7 @@ KERNEL := CMakeLists.txt $(wildcard src/balent/kernels/native/*)
 .PHONY: demo label test check format bench slow torture docs site evidence evidence-quick wheel release-check oldest
 
 demo: .venv/installed
-	$(BIN)/balent run digits --seeds 5
+	$(BIN)/balent run digits --seeds 5 --set per_round=20
 
 # LABEL="--no-browser --port 9000" passes options on.
 label: .venv/installed

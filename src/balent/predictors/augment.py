@@ -159,7 +159,7 @@ def _check(images: Any) -> None:
     if not isinstance(images, Tensor) or images.ndim != 4 or images.shape[1] not in (1, 3):
         came = tuple(images.shape) if isinstance(images, Tensor) else type(images).__name__
         raise ValueError(
-            f"augmentation takes images [batch, 1 or 3 channels, height, width], but came {came}; "
+            f"augmentation takes images [batch, 1 or 3 channels, height, width], but {came} was given; "
             'train features and tables with augment=""'
         )
     low, high = (float(edge) for edge in images.aminmax())

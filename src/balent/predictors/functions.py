@@ -1,4 +1,4 @@
-"""Functions drawn from a posterior and fixed: what `sample` of every predictor returns.
+"""Posterior samples, drawn once and fixed: what `sample` of every predictor returns.
 
 A predictor brings one callable, `logits(batch, positions) -> [batch, draws, classes]` in any memory
 layout, that can be pickled and gives the same output for the same input at every call. Positions

@@ -34,7 +34,7 @@ def columns(labelled: Any) -> tuple[Any, Any]:
         return labelled.tensors
     if not isinstance(labelled, Dataset | Sequence):
         raise TypeError(
-            f"a labelled set is a tuple (x, y) or a Dataset of (x, y) pairs, but came as {type(labelled).__name__}"
+            f"a labelled set is a tuple (x, y) or a Dataset of (x, y) pairs, but is of type {type(labelled).__name__}"
         )
     pairs = [labelled[i] for i in range(len(labelled))]  # type: ignore[arg-type]  # Datasets of known length have one
     if any(not isinstance(pair, Sequence) or len(pair) != 2 for pair in pairs):

@@ -63,7 +63,7 @@ def published(experiment: str, strategy: str) -> dict[int, tuple[float, float]]:
 
 
 def acquisition_seconds(experiment: str, strategy: str) -> float | None:
-    """What one purchase took on the paper's A100; None where it does not say, or had too little memory.
+    """What one batch took on the paper's A100; None where it does not say, or had too little memory.
 
     >>> acquisition_seconds("cifar100", "badge")
     302.5

@@ -1,7 +1,7 @@
 """Experiments: a Learner whose labels are known beforehand, and one record of each round.
 
-A round trains on everything bought so far, is evaluated on the test set, and then buys: nothing is
-decided on test data, and the last purchase is trained on too. Strategies of one seed share start set and first
+A round trains on all labels so far, is evaluated on the test set, and then queries a batch. Nothing is
+decided on test data, and the last batch is trained on too. Strategies of one seed share start set and first
 weights, so their difference is the strategy's. A record is a function of the specification, but
 for its `seconds`.
 """
