@@ -202,7 +202,7 @@ BAD = {
     "one-hot labels": ((X, torch.eye(3).long()[Y]), TypeError, r"of shape \(6, 3\); one-hot labels become .*argmax"),
     "items of different shapes": ([(X[0], 0), (X[1, :2], 1)], ValueError, r"item 0 has \(4,\) and item 1 has \(2,\)"),
     "no pairs": ([1, 2], TypeError, r"every item of a labelled Dataset is a pair \(x, y\)"),
-    "something else": (3, TypeError, r"a tuple \(x, y\) or a Dataset of \(x, y\) pairs, but came as int"),
+    "something else": (3, TypeError, r"a tuple \(x, y\) or a Dataset of \(x, y\) pairs, but is of type int"),
 }
 
 
