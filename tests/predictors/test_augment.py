@@ -172,7 +172,7 @@ def test_no_augmentation_draws_nothing():
     ("images", "message"),
     [
         (torch.rand(4, 5), r"images \[batch, 1 or 3 channels, height, width\], but \(4, 5\) was given"),
-        (torch.rand(4, 2, 5, 5), r"but came \(4, 2, 5, 5\)"),
+        (torch.rand(4, 2, 5, 5), r"but \(4, 2, 5, 5\) was given"),
         (torch.rand(4, 3, 5, 5) * 255, "images from 0 to 1, but these go from .* to 25"),
     ],
 )
