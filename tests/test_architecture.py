@@ -20,6 +20,7 @@ RINGS = {
         "names",
         "by_name",
         "checks",
+        "lookup",
         "adapt",
         "batches",
         "notebook_cards",

@@ -9,6 +9,7 @@ from helpers.examples import logits, normal, probabilities
 
 import balent
 from balent import Moments, checks
+from balent.lookup import lookup
 
 NAN, INF = math.nan, math.inf
 
@@ -208,7 +209,7 @@ def test_unknown_measures_are_answered_with_the_nearest_known_ones(name, words):
 
 
 def test_a_known_name_is_looked_up():
-    assert checks.lookup({"a": 1}, "a", "letter") == 1
+    assert lookup({"a": 1}, "a", "letter") == 1
 
 
 def test_an_unknown_public_name_is_no_attribute():

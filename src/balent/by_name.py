@@ -20,7 +20,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from balent.checks import lookup, nearest
+from balent.lookup import lookup, nearest
 
 _LOADED: dict[str, tuple[bytes, ModuleType]] = {}  # by path: the content that was imported, and what it gave
 

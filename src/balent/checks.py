@@ -4,10 +4,9 @@ The kernel checks values in the pass that it makes anyway. Only when it finds a 
 again and describes it.
 """
 
-import difflib
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,8 +14,6 @@ from torch import Generator, Tensor
 
 from balent.kernels import SUM_TOLERANCE
 from balent.types import Array, Indices, Predictor
-
-Entry = TypeVar("Entry")
 
 
 def draws(x: object) -> Tensor:
@@ -170,15 +167,3 @@ def features(x: Tensor, norms: Tensor, largest: float, positions: Indices | None
         f"features must be numbers of size {largest:g} at most, but one is {worst:.6g} at {where}; "
         "look at the model's features, or scale them"
     )
-
-
-def lookup(table: Mapping[str, Entry], name: str, what: str) -> Entry:
-    """The entry of that name. For an unknown name, the error lists the nearest known names."""
-    if name not in table:
-        raise ValueError(f"there is no {what} {name!r}; {nearest(name, table)}")
-    return table[name]
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-    return f"did you mean {' or '.join(close)}?" if close else f"choose from {', '.join(sorted(known))}"

@@ -522,12 +522,12 @@ def test_contents_are_read_without_holding_others_up(data, monkeypatch):
 
     project, read = made(data), []
 
-    def digest(row, before=kinds._digest_of):
+    def digest(row, before=kinds.digest_of):
         with held(project.path / "items.lock", patience=0.0):
             read.append(before(row))
         return read[-1]
 
-    monkeypatch.setattr(kinds, "_digest_of", digest)
+    monkeypatch.setattr(kinds, "digest_of", digest)
     project.refresh()
     assert len(read) == 90  # each once
 

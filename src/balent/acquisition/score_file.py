@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 from torch import Tensor
 
-from balent import checks
 from balent.data import outputs
 from balent.data.filled import filled
 from balent.data.formats.parquet import arrow
+from balent.lookup import lookup
 from balent.types import Indices
 
 Write = Callable[[Indices, Tensor], None]
@@ -25,7 +25,7 @@ def written(path: str | os.PathLike[str], names: list[str], total: int | None) -
             "scores=… needs a pool of known length, but it is a stream; pass an array, a Dataset or a DataLoader"
         )
     target = Path(path)
-    checks.lookup(WRITERS, target.suffix, "writer for files ending in")
+    lookup(WRITERS, target.suffix, "writer for files ending in")
     with outputs.whole(target) as partial, table(partial, target.suffix, names, total) as rows:
 
         def write(positions: Indices, scores: Tensor) -> None:

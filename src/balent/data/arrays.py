@@ -21,6 +21,8 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo, is_z
 
 import numpy as np
 
+from balent.lookup import nearest
+
 MAGIC = b"\x93NUMPY"
 # By version: how the length of the header is written, and its encoding.
 VERSIONS = {b"\1\0": ("<H", "latin1"), b"\2\0": ("<I", "latin1"), b"\3\0": ("<I", "utf-8")}
@@ -165,9 +167,7 @@ def _member(path: Path, archive: ZipFile, key: str | None) -> ZipInfo:
         raise ValueError(f"{path} holds {what}")
     name = next(iter(found)) if key is None else key
     if name not in found:
-        from balent import checks  # imports torch, which the labelling page does without
-
-        raise ValueError(f"{path} has no array {name!r}; {checks.nearest(name, found) if found else 'it is empty'}")
+        raise ValueError(f"{path} has no array {name!r}; {nearest(name, found) if found else 'it is empty'}")
     return _stored(path, name, found[name])
 
 

@@ -18,6 +18,7 @@ from balent import checks
 from balent.data import arrays
 from balent.data.cells import unescaped
 from balent.data.formats.parquet import arrow
+from balent.lookup import lookup
 
 COLUMNS = ("point", "draw", "class", "probability")
 ROW = 8 * len(COLUMNS)  # bytes that a row of a parquet file takes at least
@@ -49,7 +50,7 @@ def read(path: Path, key: str | None = None) -> Table:
     """The draws in a file, by its suffix; `key` names the array in an .npz."""
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
-    reader = checks.lookup(READERS, path.suffix.lower(), "reader for files ending in")
+    reader = lookup(READERS, path.suffix.lower(), "reader for files ending in")
     return reader(path, key)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from balent import by_name, checks
+from balent import by_name
 from balent.data import arrays
 from balent.data.cells import shown
 from balent.data.formats import cifar, idx, limits, svhn, tinyimagenet
@@ -26,6 +26,7 @@ from balent.data.formats.files import folder_of
 from balent.data.formats.hub import PREFIX, hub
 from balent.data.formats.table import READERS, table
 from balent.kernels.hashing import mixed, uniform
+from balent.lookup import nearest
 
 __all__ = [
     "DATASETS",
@@ -168,7 +169,7 @@ def known(name: str) -> None:
     if by_name.is_name(of) and by_name.exists(of):
         by_name.function(of)
     else:
-        near = checks.nearest(of, (*DATASETS, *PUBLISHED))
+        near = nearest(of, (*DATASETS, *PUBLISHED))
         raise ValueError(f"there is no data set {of!r}, and no folder or file of that name; {near}")
 
 

@@ -10,6 +10,7 @@ from torch import Tensor
 from balent import adapt, checks
 from balent.geometry.distances import Embedded, Points
 from balent.geometry.rows import Rows, Storage
+from balent.lookup import lookup
 from balent.maths.moments import Moments
 from balent.types import Batch, Indices, Pool, Sampled
 
@@ -95,7 +96,7 @@ def embedded(
     memory   bytes of rows in memory; more of them go to a temporary file
     storage  "float32", or "float16" for half the memory
     """
-    checks.lookup(LARGEST, storage, "storage")
+    lookup(LARGEST, storage, "storage")
     fold = Embedding(factors, memory, storage, pool.size)
     try:
         pool.scan(sampled, fold)

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from balent import checks
+from balent.lookup import nearest
 
 MOST = 1 << 31  # classes, where neither names nor the predictor tell how many there are
 
@@ -78,8 +78,7 @@ def _number(name: str, known: dict[str, int]) -> int:
         )
     if name not in known:
         raise ValueError(
-            f"there is no class {name!r}; {checks.nearest(name, known)}; nothing was recorded "
-            "(add_class makes a new class)"
+            f"there is no class {name!r}; {nearest(name, known)}; nothing was recorded (add_class makes a new class)"
         )
     return known[name]
 

@@ -25,6 +25,7 @@ from balent.acquisition import randomness
 from balent.acquisition.acquire import acquire
 from balent.acquisition.mean_probabilities import mean_probabilities
 from balent.data.pool import Indexed, PoolLike, Subset, as_source
+from balent.lookup import lookup
 from balent.loop import checkpoint, class_names, fingerprint, given, growth, opening
 from balent.loop import start as starts
 from balent.loop.anchors import anchor
@@ -249,7 +250,7 @@ class Learner:
         """Where the strategy asks a model, "auto" means random points."""
         if not isinstance(start, str):
             return given.positions(start, len(self.pool))
-        checks.lookup(dict.fromkeys(STARTS), start, "start")
+        lookup(dict.fromkeys(STARTS), start, "start")
         return start if auto or not adapt.needs(self.strategy).model else "random"
 
     def _open(self, settings: Settings, classes: Sequence[str] | None) -> None:

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from balent import by_name, checks
+from balent import by_name
+from balent.lookup import lookup
 from balent.maths.measures import MEASURES
 from balent.types import Measure
 
@@ -10,7 +11,7 @@ from balent.types import Measure
 def measure(name: str) -> Measure:
     """One of MEASURES, or `file.py:name` or `module:name` of a function of the moments."""
     if not by_name.is_name(name):
-        return checks.lookup(MEASURES, name, "measure")
+        return lookup(MEASURES, name, "measure")
     found: Any = by_name.function(name)
     if isinstance(found, type):
         found = found()

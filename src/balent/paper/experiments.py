@@ -14,9 +14,10 @@ from typing import Any
 
 from torch import nn
 
-from balent import adapt, checks
+from balent import adapt
 from balent.data import sources as datasets
 from balent.data.sources import Data
+from balent.lookup import lookup
 from balent.paper.networks import BNN, CNNBNN, VariationalDropoutClassifier, backbone_with_head, bayesian_head
 from balent.simulation.experiment import Experiment, changed
 from balent.strategies import strategy as named
@@ -93,7 +94,7 @@ class Scenario:
 
     def profile(self, name: str) -> Experiment:
         """The specification under a profile."""
-        changes = checks.lookup({"paper": {}, "cpu": self.cpu}, name, "profile")
+        changes = lookup({"paper": {}, "cpu": self.cpu}, name, "profile")
         return replace(self.spec, **changes, profile=name if changes else "paper")
 
     def shrunk(self, name: str) -> str:
@@ -267,7 +268,7 @@ def chosen(
 
     `data` replaces the data set, unless it is the folder that data sets lie in.
     """
-    scenario = checks.lookup(EXPERIMENTS, name, "experiment")
+    scenario = lookup(EXPERIMENTS, name, "experiment")
     spec = changed(scenario.profile(profile), settings)
     own = () if data is None or is_folder_of_sets(spec, data) else (data,)
     pools = own or scenario.pools or (spec.data,)

@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Generator, Tensor
 from torch.nn.functional import affine_grid, grid_sample
 
-from balent import checks
+from balent.lookup import lookup
 
 Augment = Callable[[Any, Generator], Any]  # (batch, generator) -> batch
 Images = Float[Tensor, "batch channels height width"]
@@ -152,7 +152,7 @@ def augmentation(chosen: str | Augment) -> Augment | None:
     """A function as it is, or the one of that name; none for the empty name."""
     if not isinstance(chosen, str):
         return chosen
-    return checks.lookup(AUGMENTATIONS, chosen, "augmentation") if chosen else None
+    return lookup(AUGMENTATIONS, chosen, "augmentation") if chosen else None
 
 
 def _check(images: Any) -> None:

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Generator, Tensor, nn
 
-from balent import checks
+from balent.lookup import lookup
 from balent.maths.moments import Moments
 from balent.predictors.dropout.analytic import Analytic, matched
 from balent.predictors.dropout.chain import Stage
@@ -49,7 +49,7 @@ class MCDropout(FromTraining):
         **training: Any,
     ) -> None:
         if features is not None:
-            checks.lookup(dict(model.named_modules()), features, "layer")
+            lookup(dict(model.named_modules()), features, "layer")
         self.model, self.probabilities, self.fast, self.features = model, probabilities, fast, features
         self.trained = Trained("model", model, Training(**training))
         self._known: Known | None = None  # of the first network that was sampled: its plan holds for other weights too

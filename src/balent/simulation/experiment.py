@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from balent import by_name, checks, names
+from balent import by_name, names
 from balent.data.sources import Data, all_labelled, load, own_function
+from balent.lookup import lookup
 from balent.loop import journal
 from balent.loop.events import Say
 from balent.loop.journal import Record
@@ -72,7 +73,7 @@ class Experiment:
             raise ValueError(f"total = {self.total} labels is less than the {self.start} to start with")
         named(self.strategy)
         predictor_named(self.predictor)
-        checks.lookup(dict.fromkeys(STARTS), self.start_set, "start set")
+        lookup(dict.fromkeys(STARTS), self.start_set, "start set")
         augmentation(self.augment)
 
     @property
@@ -248,7 +249,7 @@ def changed(spec: Experiment, words: Sequence[str]) -> Experiment:
         key, equals, value = word.partition("=")
         if not equals:
             raise ValueError(f"a setting must be KEY=VALUE, as in epochs=50, but is {word!r}")
-        settings[key] = _value(key, value, checks.lookup(types, key, "setting"))
+        settings[key] = _value(key, value, lookup(types, key, "setting"))
     return replace(spec, **settings)
 
 

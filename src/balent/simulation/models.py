@@ -8,6 +8,7 @@ from torch import Generator, nn
 
 from balent import by_name, checks
 from balent.data.sources import Data
+from balent.lookup import lookup
 from balent.loop.seeds import seed_of
 from balent.predictors import PREDICTORS, Classifier
 from balent.predictors.estimators import Estimator
@@ -27,7 +28,7 @@ SETTINGS: dict[str, dict[str, str]] = {  # others take TRAINING
 
 def predictor_named(name: str) -> Callable[..., Any]:
     """What makes a predictor: one of PREDICTORS, or a user's own class or function, `file.py:name` or `module:name`."""
-    return by_name.function(name) if by_name.is_name(name) else checks.lookup(PREDICTORS, name, "predictor")
+    return by_name.function(name) if by_name.is_name(name) else lookup(PREDICTORS, name, "predictor")
 
 
 def predictor(spec: "Experiment", data: Data) -> Predictor:

@@ -7,7 +7,8 @@ from inspect import signature
 from itertools import islice
 from typing import Any
 
-from balent import adapt, by_name, checks
+from balent import adapt, by_name
+from balent.lookup import lookup, nearest
 from balent.maths.measures import MEASURES, bald, margin
 from balent.maths.named import measure
 from balent.strategies.badge import Badge
@@ -88,11 +89,11 @@ def _named(head: str, settings: dict[str, Any], name: str) -> Strategy:
     if inner and prefix in PREFIXES:
         return _set(PREFIXES[prefix](measure(inner)), settings, name)
     if not by_name.is_name(head):
-        return _set(checks.lookup(STRATEGIES, head, "strategy"), settings, name)
+        return _set(lookup(STRATEGIES, head, "strategy"), settings, name)
     if not by_name.exists(head):
         raise ValueError(
             f"there is no kind of strategy {prefix!r}, and no module of that name; "
-            f"{checks.nearest(prefix, PREFIXES | WRAPPERS)}"
+            f"{nearest(prefix, PREFIXES | WRAPPERS)}"
         )
     return own(head, settings)
 
@@ -113,7 +114,7 @@ def _set(chosen: Any, settings: dict[str, Any], name: str) -> Strategy:
     theirs = {key: p.default for key, p in islice(signature(formula).parameters.items(), 1, None)} if formula else {}
     own = {field.name: vars(chosen)[field.name] for field in fields(chosen) if field.name not in NO_SETTINGS}
     for key in settings:
-        checks.lookup(theirs | own, key, f"setting of {name.partition('(')[0]}")
+        lookup(theirs | own, key, f"setting of {name.partition('(')[0]}")
     given = {key: _as(value, (theirs | own)[key], f"{key} of {name}") for key, value in settings.items()}
     inner = {key: value for key, value in given.items() if key not in own}
     if inner:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import interpolate
 
-from balent import checks
+from balent.lookup import lookup
 from balent.loop import journal
 from balent.vision import backbones
 from balent.vision.backbones import IMAGENET, Weights
@@ -108,7 +108,7 @@ def backbone(name: str, image_size: int | None = None) -> Backbone:
         return _from_hub(name, image_size)
     if path.suffix in FILES or "/" in name:
         raise FileNotFoundError(f"there is no file {path}")
-    published = checks.lookup(KINDS, name, "backbone").published
+    published = lookup(KINDS, name, "backbone").published
     if published is None:
         raise ValueError(
             f"there are no published weights of {name}; train them with balent simclr, or use {RANDOM}{name}"
@@ -118,7 +118,7 @@ def backbone(name: str, image_size: int | None = None) -> Backbone:
 
 def made(name: str, weights: Weights, image_size: int | None = None) -> Backbone:
     """The network of that name with these weights; None makes random ones."""
-    kind = checks.lookup(KINDS, name, "backbone")
+    kind = lookup(KINDS, name, "backbone")
     side = image_size or kind.image_size
     return Backbone(kind.make(weights, side), name, kind.width, side, kind.mean, kind.std)
 

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from balent import checks
 from balent.acquisition.engines.crew import Say
 from balent.acquisition.engines.local import MEMORY, Local
 from balent.acquisition.engines.ray import RayEngine
+from balent.lookup import lookup
 from balent.types import Engine
 
 ENGINES: dict[str, type[Local] | type[RayEngine]] = {"local": Local, "ray": RayEngine}
@@ -15,7 +15,7 @@ ENGINES: dict[str, type[Local] | type[RayEngine]] = {"local": Local, "ray": RayE
 
 def asked(name: str, settings: Mapping[str, Any], say: Say) -> str | Engine:
     """The engine that a command line names, with those of its settings that are given."""
-    checks.lookup(ENGINES, name, "engine")
+    lookup(ENGINES, name, "engine")
     given = {key: value for key, value in settings.items() if value is not None}
     if name == "ray":
         return RayEngine(**given, say=say)
@@ -32,7 +32,7 @@ OPTIONS = {"span_rows": "span-rows", "journal": "resume"}
 def opened(given: str | Engine, memory: int = MEMORY, count: Callable[[int], None] | None = None) -> Iterator[Engine]:
     """The engine of that name, which is closed afterwards; or the one that is given, which stays as it is."""
     if isinstance(given, str):
-        engine = checks.lookup(ENGINES, given, "engine")(memory=memory, count=count)
+        engine = lookup(ENGINES, given, "engine")(memory=memory, count=count)
         try:
             yield engine
         finally:

@@ -9,6 +9,7 @@ import typer
 from rich.markup import escape
 
 from balent.apps.cli.terminal import errors_in_words, say, show, show_table
+from balent.lookup import lookup
 
 
 def study(
@@ -24,12 +25,11 @@ def study(
 
     Writes the figure, NAME.csv with the rows that are printed, and NAME.npz with what else the figure shows.
     """
-    from balent import checks
     from balent.paper.studies import STUDIES, claims, drawing
 
     with errors_in_words():
         drawing.check(ending, page is not None)
-        chosen = STUDIES if name in ("claims", "all") else {name: checks.lookup(STUDIES, name, "study")}
+        chosen = STUDIES if name in ("claims", "all") else {name: lookup(STUDIES, name, "study")}
         found = []
         for one in claims.found(chosen, quick):
             found.append(one)

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from balent import checks
 from balent.data.shard_formats.pixels import pixels
 from balent.data.shard_formats.reader import Unreadable, Wanted
+from balent.lookup import nearest
 
 LABELS = ("label", "labels")  # never points
 
@@ -48,7 +48,7 @@ def chosen(path: str, schema: Any, wanted: Wanted) -> list[str]:
 
 def _check_there(path: str, schema: Any, name: str, what: str) -> None:
     if name not in schema.names:
-        raise ValueError(f"{path} has no column {name!r}, which {what}= names; {checks.nearest(name, schema.names)}")
+        raise ValueError(f"{path} has no column {name!r}, which {what}= names; {nearest(name, schema.names)}")
 
 
 def _described(schema: Any) -> str:
