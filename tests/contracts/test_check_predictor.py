@@ -225,7 +225,8 @@ def test_every_promise_has_a_predictor_that_breaks_it():
 
 
 @pytest.mark.parametrize(
-    "good", [Good, Good(), MCDropout(network(), epochs=3), Classifier(LogisticRegression(), 3)],
+    "good",
+    [Good, Good(), MCDropout(network(), epochs=3), Classifier(LogisticRegression(), 3)],
     ids=["class", "object", "mc dropout", "classifier"],
 )
 def test_good_predictors_keep_all_promises(good):
