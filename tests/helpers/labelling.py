@@ -17,9 +17,9 @@ def clusters(folder, items=60):
     return {id: CLASSES[t] for id, t in zip(ids, truth, strict=True)}
 
 
-def of_rows(folder, **settings):
+def of_rows(folder, items=60, **settings):
     """A project of clusters."""
-    clusters(folder)
+    clusters(folder, items)
     return Project.create(
         folder / "rows.balent", folder / "rows.npy", ids=folder / "ids.txt", classes=CLASSES, **settings
     )

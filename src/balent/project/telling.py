@@ -58,7 +58,7 @@ def apply(
     resolve         decides items that people disagree on
     source          what errors call the answers: the file's name
     """
-    if any(_number(project, answer) is None for answer in answers):
+    if any(number_of(project, answer.id, answer.fingerprint) is None for answer in answers):
         project.refresh()  # the item may be new
     batch = Batch(project, answers, who, add_classes, resolve, source)
     project.happen_together(batch.events)
@@ -103,7 +103,7 @@ class Batch:
 
     def _check(self, answer: Reply, first: dict[tuple[int, str | None], Reply]) -> None:
         """Raises if the line cannot be recorded; `first` has what earlier lines say."""
-        number = _number(self.project, answer)
+        number = number_of(self.project, answer.id, answer.fingerprint)
         if number is None:
             raise ValueError(f"{_unknown(self.project, answer.id)}{_hint(answer.id)}")
         if answer.says:
@@ -154,9 +154,8 @@ class Batch:
             yield self.project.event(name, ids, who, labels=labels, seconds=seconds, note=note, **extra)
 
 
-def _number(project: "Project", answer: Reply) -> int | None:
+def number_of(project: "Project", id: str, print: str | None = None) -> int | None:
     """The item of an id: as it stands, or as files of questions and spreadsheets may have changed it."""
-    id, print = answer.id, answer.fingerprint
     forms = (id, id.strip(), unescaped(id), HALF.sub(lambda half: json.loads(f'"{half[0]}"'), id))
     return next((number for form in forms if (number := project.items.number(form, print)) is not None), None)
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from balent.apps.cli.connecting import connect
 from balent.apps.cli.doctor import doctor
 from balent.apps.cli.first_steps import first_steps
 from balent.apps.cli.images import embed, simclr
@@ -25,7 +26,7 @@ PANELS: dict[str, tuple[Callable[..., None], ...]] = {
     "Label data": (label, ask, tell, predict, status, export, classes),
     "Use a model or probabilities that you have": (acquire, score),
     "Compare strategies": (run, report, study),
-    "Prepare, connect, look up": (embed, simclr, doctor, list_),
+    "Prepare, connect, look up": (embed, simclr, connect, doctor, list_),
 }
 
 app = typer.Typer(

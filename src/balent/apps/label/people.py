@@ -19,7 +19,7 @@ class People:
     """Who may use the page: people by name, or one person without a name."""
 
     def __init__(self, folder: Path, names: Sequence[str] = ()) -> None:
-        secret = _secret(folder / NAME)
+        secret = secret_of(folder / NAME)
         self.tokens = {token(secret, name): name or None for name in checked(names) or [""]}
         self._tickets: dict[str, str] = {}  # for one use each: the token it stands for
 
@@ -57,7 +57,7 @@ def checked(names: Sequence[str]) -> list[str]:
     return list(names)
 
 
-def _secret(path: Path) -> bytes:
+def secret_of(path: Path) -> bytes:
     """Made once, complete or not there, and readable by its owner only."""
     if not path.exists():
         made = path.with_name(f".{NAME}-{secrets.token_hex(4)}")

@@ -1,0 +1,1 @@
+"""Projects connected with other labelling tools over the network: items and their order go out, answers come in."""
