@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from balent.predictors import LastLayerLaplace as LastLayerLaplace
     from balent.predictors import Logistic as Logistic
     from balent.predictors import MCDropout as MCDropout
+    from balent.predictors import Parts as Parts
+    from balent.predictors import SeveralLabels as SeveralLabels
     from balent.predictors import VariationalDropout as VariationalDropout
     from balent.project.project import Project as Project
     from balent.simulation.experiment import Experiment as Experiment
@@ -72,6 +74,7 @@ _HOME = {
     "MEASURES": "balent.maths.measures",
     "Moments": "balent.maths.moments",
     "PREDICTORS": "balent.predictors",
+    "Parts": "balent.predictors",
     "Picks": "balent.types",
     "Power": "balent.strategies",
     "Project": "balent.project.project",
@@ -81,6 +84,7 @@ _HOME = {
     "STRATEGIES": "balent.strategies",
     "Shards": "balent.data.shards",
     "Seals": "balent.strategies",
+    "SeveralLabels": "balent.predictors",
     "TopK": "balent.strategies",
     "Uniform": "balent.strategies",
     "VariationalDropout": "balent.predictors",

@@ -10,8 +10,8 @@ from torch.testing import assert_close
 from balent import MEASURES, Moments
 from balent.maths.error import jackknife
 from balent.maths.facts import facts
-from balent.maths.parts import Aggregate, Items
 from balent.maths.measures import zero_first
+from balent.maths.parts import Aggregate, Items
 from balent.maths.scored import scored
 
 
