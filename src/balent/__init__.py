@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from balent.contracts.strategy_contract import check_strategy as check_strategy
     from balent.data.shards import Shards as Shards
     from balent.loop.learner import Learner as Learner
+    from balent.maths.agreement import macro_f1 as macro_f1
+    from balent.maths.agreement import mean_iou as mean_iou
+    from balent.maths.agreement import token_f1 as token_f1
     from balent.maths.measures import MEASURES as MEASURES
     from balent.maths.measures import dirichlet_bald as dirichlet_bald
     from balent.maths.moments import Moments as Moments
@@ -92,9 +95,12 @@ _HOME = {
     "check_predictor": "balent.contracts.predictor_contract",
     "check_strategy": "balent.contracts.strategy_contract",
     "dirichlet_bald": "balent.maths.measures",
+    "macro_f1": "balent.maths.agreement",
+    "mean_iou": "balent.maths.agreement",
     "run": "balent.simulation.experiment",
     "score": "balent.acquisition.score",
     "select": "balent.acquisition.score",
+    "token_f1": "balent.maths.agreement",
 }
 
 __all__ = ["__version__", *_HOME]

@@ -189,6 +189,13 @@ class Learns(Protocol):
 
 
 @runtime_checkable
+class ReadsLabels(Protocol):
+    """A predictor whose labels are more than a class: it makes plain labels of what a user gives for some points."""
+
+    def read(self, values: Any, names: Sequence[str], batch: Batch, /) -> list[Any]: ...
+
+
+@runtime_checkable
 class HasOutputs(Protocol):
     """The outputs of all draws as the model gives them, [pool, draws, …]; features pooled over the parts that count."""
 

@@ -41,6 +41,13 @@ class Wrapper:
         """How many classes a part may have; how many labels an item may have."""
         return self.task.width(self.predictor.shape(batch))
 
+    def read(self, values: Any, names: Sequence[str], batch: Batch) -> list[Any]:
+        """Labels as a user gives them, checked against the outputs for these points; as lists of numbers."""
+        shape = self.predictor.shape(batch)
+        y = self.task.read(values, names, self.task.width(shape))
+        self.task.check(y, shape, one_class=True)
+        return y.tolist()
+
     def state(self) -> dict[str, Tensor]:
         """The weights that the next fit starts from."""
         return self.predictor.state()

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
+from balent import checks
 from balent.predictors.inputs import whole_numbers
 
 IGNORED = -100  # the label of a part that does not count, as in torch and Hugging Face
@@ -63,7 +64,11 @@ class PerPart:
         found = _together(y, self.ignore)
         if found.is_floating_point() or found.is_complex():
             raise TypeError(f"labels of parts must be class numbers, but are {found.dtype}; convert them to integers")
-        return found.long()
+        return torch.where(found == self.ignore, IGNORED, found).long()
+
+    def read(self, values: Any, names: Sequence[str], width: int) -> Tensor:
+        """Labels as a user gives them: classes may have names."""
+        return self.labels(_numbered(values, names) if names else values)
 
     def rows(self, outputs: Tensor) -> Tensor:
         """Outputs [items, draws, …] as logits [items, draws, parts…, classes]."""
@@ -82,7 +87,7 @@ class PerPart:
                 f"every part needs one label: the model gives {_said(shape)}, classes on axis {self.class_axis}, so a "
                 f"label must have the shape {tuple(parts)}, but has {tuple(y.shape[1:])}{self._hint(y, shape)}"
             )
-        counted = y[y != self.ignore]
+        counted = y[y != IGNORED]
         if not len(counted):
             raise ValueError(f"there is nothing to learn from: every part of every label is {self.ignore}, ignored")
         check_labels(counted, classes, one_class=one_class)
@@ -93,8 +98,8 @@ class PerPart:
     def loss(self, output: Tensor, y: Tensor) -> Tensor:
         """The mean over the parts that count; 0 for a batch that has none."""
         by_class = output.movedim(self.class_axis, 1)
-        total = cross_entropy(by_class, y, ignore_index=self.ignore, reduction="sum")
-        return total / (y != self.ignore).sum().clamp(min=1)
+        total = cross_entropy(by_class, y, ignore_index=IGNORED, reduction="sum")
+        return total / (y != IGNORED).sum().clamp(min=1)
 
     def _moved(self, shape: tuple[int, ...]) -> list[int]:
         """The shape of an output without its batch axis, classes last."""
@@ -127,7 +132,13 @@ class Several:
                 f"several labels per item are rows of 0 and 1 (or {self.ignore}: not known), but one value is "
                 f"{found[(found != 0) & (found != 1) & (found != self.ignore)][0].item()}"
             )
-        return found.long()
+        return torch.where(found == self.ignore, IGNORED, found).long()
+
+    def read(self, values: Any, names: Sequence[str], width: int) -> Tensor:
+        """Labels as a user gives them: a set has the labels that hold, by number or by name."""
+        if isinstance(values, Tensor | np.ndarray):
+            return self.labels(values)
+        return self.labels([_row(item, names, width) if isinstance(item, set | frozenset) else item for item in values])
 
     def rows(self, outputs: Tensor) -> Tensor:
         """Outputs [items, draws, labels] as logits of no and yes, [items, draws, labels, 2]."""
@@ -144,7 +155,7 @@ class Several:
                 f"an item needs a 0 or 1 for each output of the model, shape {tuple(shape)}, but its label has "
                 f"{tuple(y.shape[1:])}; give the model as many outputs as there are labels"
             )
-        counted = y[y != self.ignore]
+        counted = y[y != IGNORED]
         if not len(counted):
             raise ValueError(f"there is nothing to learn from: every label is {self.ignore}, not known")
         check_labels(counted, 2, one_class=one_class)
@@ -154,7 +165,7 @@ class Several:
 
     def loss(self, output: Tensor, y: Tensor) -> Tensor:
         """The mean over all labels that are known; 0 for a batch that has none."""
-        known = y != self.ignore
+        known = y != IGNORED
         each = binary_cross_entropy_with_logits(output, y.clamp(min=0).to(output), reduction="none")
         return (each * known).sum() / known.sum().clamp(min=1)
 
@@ -174,6 +185,30 @@ def _together(y: Any, ignore: int) -> Tensor:
                 )
         y = torch.stack(items) if items else torch.empty(0)
     return torch.as_tensor(y)
+
+
+def _numbered(values: Any, names: Sequence[str]) -> list[Any]:
+    """Names of classes as their numbers, in any nest of lists."""
+    known = {name: number for number, name in enumerate(names)}
+
+    def number(value: Any) -> Any:
+        if isinstance(value, str):
+            return checks.lookup(known, value, "class")
+        return [number(each) for each in value] if isinstance(value, list | tuple) else value
+
+    return [number(item.tolist() if isinstance(item, np.ndarray) else item) for item in values]
+
+
+def _row(held: set[Any] | frozenset[Any], names: Sequence[str], width: int) -> Tensor:
+    """0 and 1 for each label, of a set of those that hold."""
+    known = {name: number for number, name in enumerate(names)}
+    row = torch.zeros(width, dtype=torch.int64)
+    for label in held:
+        number = checks.lookup(known, label, "label") if isinstance(label, str) else int(label)
+        if not 0 <= number < width:
+            raise ValueError(f"labels must be numbers 0..{width - 1} of the model, but one is {number}")
+        row[number] = 1
+    return row
 
 
 def _without(shape: list[int], axis: int) -> list[int]:
