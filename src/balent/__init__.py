@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from balent.contracts.strategy_contract import check_strategy as check_strategy
     from balent.data.shards import Shards as Shards
     from balent.loop.learner import Learner as Learner
+    from balent.maths.agreement import macro_f1 as macro_f1
+    from balent.maths.agreement import mean_iou as mean_iou
+    from balent.maths.agreement import token_f1 as token_f1
     from balent.maths.measures import MEASURES as MEASURES
     from balent.maths.measures import dirichlet_bald as dirichlet_bald
     from balent.maths.moments import Moments as Moments
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
     from balent.predictors import LastLayerLaplace as LastLayerLaplace
     from balent.predictors import Logistic as Logistic
     from balent.predictors import MCDropout as MCDropout
+    from balent.predictors import Parts as Parts
+    from balent.predictors import SeveralLabels as SeveralLabels
     from balent.predictors import VariationalDropout as VariationalDropout
     from balent.project.project import Project as Project
     from balent.simulation.experiment import Experiment as Experiment
@@ -72,6 +77,7 @@ _HOME = {
     "MEASURES": "balent.maths.measures",
     "Moments": "balent.maths.moments",
     "PREDICTORS": "balent.predictors",
+    "Parts": "balent.predictors",
     "Picks": "balent.types",
     "Power": "balent.strategies",
     "Project": "balent.project.project",
@@ -81,6 +87,7 @@ _HOME = {
     "STRATEGIES": "balent.strategies",
     "Shards": "balent.data.shards",
     "Seals": "balent.strategies",
+    "SeveralLabels": "balent.predictors",
     "TopK": "balent.strategies",
     "Uniform": "balent.strategies",
     "VariationalDropout": "balent.predictors",
@@ -88,9 +95,12 @@ _HOME = {
     "check_predictor": "balent.contracts.predictor_contract",
     "check_strategy": "balent.contracts.strategy_contract",
     "dirichlet_bald": "balent.maths.measures",
+    "macro_f1": "balent.maths.agreement",
+    "mean_iou": "balent.maths.agreement",
     "run": "balent.simulation.experiment",
     "score": "balent.acquisition.score",
     "select": "balent.acquisition.score",
+    "token_f1": "balent.maths.agreement",
 }
 
 __all__ = ["__version__", *_HOME]

@@ -109,6 +109,15 @@ def trained(sampled: Sampled) -> bool:
     return traits(sampled).answers
 
 
+def check_points(sampled: Sampled, what: str) -> None:
+    """Refuses items with many parts where only points with one label serve."""
+    if traits(sampled).parts:
+        raise ValueError(
+            f"{what} needs one label per point, but these items have many parts or several labels; use auto, herding, "
+            "or a measure such as 'balentacq'"
+        )
+
+
 def few(sampled: Sampled, count: int) -> Sampled:
     """The first draws, if there are more and they are to be had alone without a loss of features; else all."""
     more = (traits(sampled).n or 0) > count

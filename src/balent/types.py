@@ -91,6 +91,7 @@ class Traits:
     features: bool = True  # its method `features`, if it has one, works
     costly: bool = False  # each draw costs much when it is first needed, so no more of them are made than are used
     by_position: bool = False  # it knows points by their positions alone, not by inputs (`balent.Draws`)
+    parts: bool = False  # its moments are those of parts of items: there are no draws [pool, draws, classes]
     answers: bool = True  # it gives draws; False: there is no model yet, or it has features only
 
 
@@ -164,6 +165,45 @@ class Grows(Protocol):
     """A predictor that takes more classes. What it was trained on is forgotten; the next fit is as wide as that."""
 
     def grow(self, classes: int, /) -> None: ...
+
+
+@runtime_checkable
+class Task(Protocol):
+    """What a label is: one class per point, one per part, or several labels at once."""
+
+    def labels(self, y: Any, /) -> Tensor: ...  # as one tensor, a row for each point
+    def check(self, y: Tensor, shape: tuple[int, ...], /, *, one_class: bool) -> None: ...  # shape: of one output
+    def width(self, shape: tuple[int, ...], /) -> int: ...  # classes of an output
+    def loss(self, output: Tensor, y: Tensor, /) -> Tensor: ...
+
+
+@runtime_checkable
+class Learns(Protocol):
+    """A predictor that can be trained on labels of any task, and whose draws give outputs of any shape."""
+
+    def learn(self, labelled: Any, task: Task, /, *, generator: Generator) -> None: ...
+    def sample(self, n: Any, *, seed: int, masks: str = "shared") -> "HasOutputs": ...
+    def shape(self, batch: Batch, /) -> tuple[int, ...]: ...  # of one output
+    def state(self) -> dict[str, Tensor]: ...
+    def load_state(self, state: dict[str, Tensor]) -> None: ...
+
+
+@runtime_checkable
+class ReadsLabels(Protocol):
+    """A predictor whose labels are more than a class: it makes plain labels of what a user gives for some points."""
+
+    def read(self, values: Any, names: Sequence[str], batch: Batch, /) -> list[Any]: ...
+
+
+@runtime_checkable
+class HasOutputs(Protocol):
+    """The outputs of all draws as the model gives them, [pool, draws, …]; features pooled over the parts that count."""
+
+    @property
+    def traits(self) -> Traits: ...
+    def outputs(self, batch: Batch, positions: Indices | None = None) -> Tensor: ...
+    def pooled(self, batch: Batch, counts: Tensor | None, /) -> Features: ...
+    def part(self, start: int, stop: int, /) -> "HasOutputs": ...
 
 
 @runtime_checkable

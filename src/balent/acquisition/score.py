@@ -20,6 +20,7 @@ from balent.maths import noise
 from balent.maths.error import GROUPS, jackknife, merged
 from balent.maths.measures import random
 from balent.maths.named import measure as named
+from balent.maths.scored import scored
 from balent.strategies import TopK, strategy
 from balent.strategies.column import Column
 from balent.types import Array, Batch, Indices, Measure, Picks, Sampled
@@ -61,7 +62,8 @@ class Scored:
     def __call__(self, sampled: Sampled, batch: Batch, positions: Indices) -> Tensor:
         groups = adapt.groups(sampled, batch, positions, GROUPS if self.with_error else 1)
         constant = self.measure is random  # does not depend on the draws
-        scores = noise.uniform(self.seed, adapt.keys(sampled, positions)) if constant else self.measure(merged(groups))
+        keys = adapt.keys(sampled, positions)
+        scores = noise.uniform(self.seed, keys) if constant else scored(self.measure, merged(groups))
         checks.scores(scores, positions)
         if not self.with_error:
             return scores[:, None]

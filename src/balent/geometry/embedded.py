@@ -29,6 +29,8 @@ class Embedding:
         self.positions: list[Tensor] = []
 
     def add(self, sampled: Sampled, batch: Batch, positions: Indices) -> None:
+        if self.factors is not None:
+            adapt.check_points(sampled, "this strategy")
         q = None if self.factors is None else self.factors(sampled.moments(batch, positions))
         h = adapt.features(sampled, batch)
         self._keep(h, q, positions)

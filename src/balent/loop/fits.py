@@ -6,6 +6,7 @@ order of the pool does not matter.
 """
 
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Generator
@@ -27,7 +28,7 @@ class Fits:
 
     def forget(self) -> None:
         """The predictor has changed: the next fit trains again."""
-        self._told: dict[int, int] | None = None  # the labels of the last fit
+        self._told: dict[int, Any] | None = None  # the labels of the last fit
         self._cold = False  # fits are known to start from the same weights every time
         self._sampled: tuple[tuple[int | str, int, str], Sampled] | None = None
 

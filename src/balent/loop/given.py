@@ -13,7 +13,7 @@ from balent.lookup import nearest
 MOST = 1 << 31  # classes, where neither names nor the predictor tell how many there are
 
 Positions = Sequence[int] | np.ndarray | Tensor
-Answers = Sequence[int | str] | str | np.ndarray | Tensor
+Answers = Sequence[Any] | np.ndarray | Tensor
 
 
 def positions(indices: Any, pool: int) -> list[int]:
@@ -47,7 +47,7 @@ def scores(values: Any, points: int) -> list[float]:
     return found
 
 
-def one_label_each(positions: list[int], labels: list[int]) -> None:
+def one_label_each(positions: list[int], labels: list[Any]) -> None:
     """Refuses calls with more or fewer labels than points, or with two labels for one point."""
     if len(positions) != len(labels):
         raise ValueError(f"every point needs one label, but there are {len(positions)} points and {len(labels)} labels")
@@ -55,8 +55,8 @@ def one_label_each(positions: list[int], labels: list[int]) -> None:
     for position, label in zip(positions, labels, strict=True):
         if label != last[position]:
             raise ValueError(
-                f"a point has one label, but point {position} was given {label} and {last[position]} in one call; "
-                "nothing was recorded"
+                f"a point has one label, but point {position} was given {label!s:.40} and {last[position]!s:.40} "
+                "in one call; nothing was recorded"
             )
 
 

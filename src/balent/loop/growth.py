@@ -86,7 +86,7 @@ def _saved(events: Events, predictor: Predictor, classes: int) -> dict[str, str]
 
 
 def _check_labels(events: Events, classes: int) -> None:
-    most = max(events.labels.told.values(), default=-1)
+    most = max(events.labels.classes_told(), default=-1)
     if classes and most >= classes:
         raise ValueError(
             f"{classes} classes were named, but {events.directory} has labels of class number {most}; name them all"

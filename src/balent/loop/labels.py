@@ -5,24 +5,25 @@ process that died is continued by adding them up again. The last label of a poin
 No torch here: whoever reads journals needs none.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 Event = dict[str, Any]
+Label = Any  # the number of a class; of an item with parts or several labels, tuples of such numbers
 
 
 @dataclass
 class Labels:
     """Which points are labelled, pending, skipped or in the reserve, and the names of the classes."""
 
-    told: dict[int, int] = field(default_factory=dict)  # position: label
+    told: dict[int, Label] = field(default_factory=dict)  # position: label
     asked: dict[int, float] = field(default_factory=dict)  # position: score, in the order they were asked
     skipped: set[int] = field(default_factory=set)
     reserve: set[int] = field(default_factory=set)  # positions that a strategy never picks
-    history: dict[int, list[tuple[str | None, int]]] = field(default_factory=dict)  # position: (who, label), in order
+    history: dict[int, list[tuple[str | None, Label]]] = field(default_factory=dict)  # position: (who, label), in order
     classes: list[str] = field(default_factory=list)  # names by number; none if classes have numbers only
     asks: int = 0  # calls of ask
 
@@ -72,6 +73,10 @@ class Labels:
             return "labelled"
         return "skipped" if position in self.skipped else "pending" if position in self.asked else "open"
 
+    def classes_told(self) -> set[int]:
+        """Numbers of the classes that have labels. Of several labels per item: 0 and 1."""
+        return {number for label in self.told.values() for number in set(_numbers(label)) if number >= 0}
+
     def within(self, pool: int) -> "Labels":
         """Without the points that lie beyond the pool, where ids are put that it no longer has."""
         return Labels(
@@ -92,7 +97,7 @@ class Labels:
         self.asks += 1
 
     def _tell(self, event: Event) -> None:
-        for position, label in zip(_whole(event["indices"]), _whole(event["labels"]), strict=True):
+        for position, label in zip(_whole(event["indices"]), _labels(event["labels"]), strict=True):
             self.told[position] = label
             self.history.setdefault(position, []).append((event.get("who"), label))
             self.skipped.discard(position)
@@ -121,3 +126,25 @@ def _whole(values: Any) -> list[int]:
     if not isinstance(values, list) or any(type(value) is not int or value < 0 for value in values):
         raise ValueError(f"positions and labels must be lists of whole numbers, but one is {str(values)[:40]}")
     return values
+
+
+def _labels(values: Any) -> list[Label]:
+    """One label for each point: a class number, or a list of them for its parts, where negative ones do not count."""
+    if not isinstance(values, list):
+        raise ValueError(f"labels must be a list, but are {str(values)[:40]}")
+    return [_of_parts(value) if isinstance(value, list) else _whole([value])[0] for value in values]
+
+
+def _of_parts(values: list[Any]) -> tuple[Any, ...]:
+    if any(type(value) not in (int, list) for value in values):
+        raise ValueError(f"labels of parts must be whole numbers, but one is {str(values)[:40]}")
+    return tuple(_of_parts(value) if isinstance(value, list) else value for value in values)
+
+
+def _numbers(label: Label) -> Iterator[int]:
+    """All numbers of a label."""
+    if isinstance(label, tuple):
+        for part in label:
+            yield from _numbers(part)
+    else:
+        yield label

@@ -39,7 +39,7 @@ from balent.loop.places import Places
 from balent.loop.seeds import seed_of
 from balent.strategies import strategy as named
 from balent.strategies.auto import AUTO, resolved
-from balent.types import ByClass, Engine, Picks, Predictor, Sampled, Strategy
+from balent.types import Engine, Picks, Predictor, ReadsLabels, Sampled, Strategy
 
 STARTS = ("auto", "random")  # what is asked before there is a model
 NUMBERS = {math.inf: "inf", -math.inf: "-inf"}  # JSON has no infinity
@@ -137,10 +137,11 @@ class Learner:
     def tell(self, indices: Positions, labels: Answers, who: str | None = None) -> None:
         """Records labels of points, asked or not, in any order, at any time. A later label replaces an earlier one.
 
-        A label is the number of a class (int) or, where classes have names, its name (str).
+        A label is the number of a class (int) or, where classes have names, its name (str). Of an item with parts it is
+        an array of these; of an item with several labels a set of these, or a row of 0 and 1.
         """
         positions = given.positions(indices, len(self.pool))
-        values = given.labels(labels, self.labels.classes, self.width)
+        values = self._read(labels)
         given.one_label_each(positions, values)
         if positions:
             self.events.add({"event": "tell", "indices": positions, "labels": values, "who": who})
@@ -188,7 +189,7 @@ class Learner:
         return list(self.labels.classes) or None
 
     @property
-    def told(self) -> dict[int, int]:
+    def told(self) -> dict[int, Any]:
         """Labels by position, in the order of the pool."""
         return dict(sorted(self.labels.told.items()))
 
@@ -205,7 +206,7 @@ class Learner:
         """The positions of every `ask` so far, in order."""
         return self.events.asked
 
-    def history(self, index: int) -> list[tuple[str | None, int]]:
+    def history(self, index: int) -> list[tuple[str | None, Any]]:
         """Who gave which label to a point, in order; those that were replaced or taken back, too."""
         return list(self.labels.history.get(index, []))
 
@@ -217,8 +218,11 @@ class Learner:
         """Posterior samples given all labels; `ask` scores with those of `self.masks`."""
         return self._fits.sampled(randomness.AUTO if self.draws == "auto" else self.draws, masks)
 
-    def predict(self, pool: PoolLike) -> ByClass:
-        """Mean probabilities of the posterior samples, one row per point: of this pool, or of any other points."""
+    def predict(self, pool: PoolLike) -> Tensor:
+        """Mean probabilities of the posterior samples, one row per point: of this pool, or of any other points.
+
+        Of items with parts [items, parts…, classes], of several labels [items, labels].
+        """
         return mean_probabilities(self.sampled(), pool)
 
     def close(self) -> None:
@@ -309,7 +313,13 @@ class Learner:
                 )
 
     def _is_start(self) -> bool:
-        return bool(self._waiting()) or len(set(self.labels.told.values())) < 2
+        return bool(self._waiting()) or len(self.labels.classes_told()) < 2
+
+    def _read(self, labels: Answers) -> list[Any]:
+        """Labels as the journal holds them."""
+        if isinstance(self.predictor, ReadsLabels):
+            return self.predictor.read(labels, self.labels.classes, self.pool[torch.tensor([0])])
+        return given.labels(labels, self.labels.classes, self.width)
 
     def _waiting(self) -> list[int]:
         """Given start points that were not asked yet."""

@@ -10,6 +10,7 @@ from torch import Tensor
 from balent import checks
 from balent.maths import noise
 from balent.maths.moments import Moments
+from balent.maths.scored import scored
 from balent.types import Indices, Scores
 
 GROUPS = 10  # of draws, for a standard error
@@ -32,7 +33,7 @@ def jackknife(groups: list[Moments], measure: Callable[[Moments], Scores]) -> Te
     checks.enough_draws(len(groups), 2)
     before, after = list(accumulate(groups)), list(accumulate(reversed(groups)))[::-1]
     inner = [a + b for a, b in zip(before, after[2:], strict=False)]
-    without = torch.stack([measure(m) for m in (after[1], *inner, before[-2])])
+    without = torch.stack([scored(measure, m) for m in (after[1], *inner, before[-2])])
     return without.std(0, correction=0) * (len(groups) - 1) ** 0.5
 
 
@@ -52,7 +53,9 @@ def deviates(
     g = len(groups)
     checks.enough_draws(g, 2)
     change = STEP * noise.normal(seed, positions, g).to(groups[0].mean.device)
-    up, down = (measure(weighted(groups, 1 + sign * change)) for sign in (1, -1))
+    items = groups[0].items
+    change = change if items is None else change[items.owner]  # all parts of an item by one number
+    up, down = (scored(measure, weighted(groups, 1 + sign * change)) for sign in (1, -1))
     return (up - down) * (g / (g - 1)) ** 0.5 / (2 * STEP)
 
 
@@ -62,7 +65,7 @@ def weighted(groups: list[Moments], weights: Float[Tensor, "pool groups"]) -> Mo
     mean = _average(shares, [m.mean for m in groups])
     var = _average(shares, [m.var + (m.mean - mean).square() for m in groups])
     within, entropy = _average(shares, [m.within for m in groups]), _average(shares, [m.entropy for m in groups])
-    return Moments(sum(m.n for m in groups), mean, var, within, entropy)
+    return Moments(sum(m.n for m in groups), mean, var, within, entropy, groups[0].items)
 
 
 def _average(shares: tuple[Tensor, ...], values: list[Tensor]) -> Tensor:

@@ -6,7 +6,7 @@ classes, because 1 - float32(p) has no digits left there.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 
 import torch
@@ -14,8 +14,11 @@ from torch import Tensor
 
 from balent import checks, kernels
 from balent.maths import beta
+from balent.maths.parts import Items
 from balent.notebook_cards import of_moments
 from balent.types import Array, ByClass, Indices, Scores
+
+TENSORS = ("mean", "var", "within", "entropy")
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +38,7 @@ class Moments:
     var: ByClass  # Var P, the population variance: a Beta with it always exists
     within: ByClass  # E[P(1 - P)]
     entropy: Scores  # E_ω H(Y|ω), the mean entropy of the draws
+    items: Items | None = None  # where items have many parts: each row is a part
 
     @classmethod
     def of(cls, draws: Array, *, logits: bool = False, positions: Indices | None = None) -> "Moments":
@@ -61,10 +65,10 @@ class Moments:
         found = []
         for first in range(count):
             part = x[:, first::count]
-            *parts, bad = kernels.moments(part, logits=logits)
+            mean, var, within, entropy, bad = kernels.moments(part, logits=logits)
             if bad is not None:
                 raise checks.bad_row(x, bad[0], first + bad[1] * count, logits=logits, positions=positions)
-            found.append(cls(part.shape[1], *parts))
+            found.append(cls(part.shape[1], mean, var, within, entropy))
         return found
 
     @classmethod
@@ -76,10 +80,18 @@ class Moments:
                 f"blocks of a pool must have the same number of draws, but have {sorted({m.n for m in blocks})}; "
                 "use + to merge draws of the same points"
             )
-        return cls(blocks[0].n, *(torch.cat([getattr(m, f.name) for m in blocks]) for f in fields(cls)[1:]))
+        if any(m.items is not None for m in blocks):
+            raise ValueError("moments of parts belong to the items of their block; score each block by itself")
+        mean, var, within, entropy = (torch.cat([getattr(m, name) for m in blocks]) for name in TENSORS)
+        return cls(blocks[0].n, mean, var, within, entropy)
 
     def _repr_html_(self) -> str:
         return of_moments(self)
+
+    @property
+    def shares(self) -> ByClass:
+        """What is predicted of each point: E[P]; of items with parts, the mean of that over their parts."""
+        return self.mean if self.items is None else self.items.shares(self.mean)
 
     @cached_property
     def rest(self) -> ByClass:
@@ -124,6 +136,7 @@ class Moments:
             self.var + share * (other.var - self.var) + share * (1 - share) * delta.square(),
             self.within + share * (other.within - self.within),
             self.entropy + share * (other.entropy - self.entropy),
+            self.items,
         )
 
     def __len__(self) -> int:

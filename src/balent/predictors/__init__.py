@@ -9,6 +9,7 @@ from balent.predictors.gaussian_process import GaussianProcess
 from balent.predictors.laplace import LastLayerLaplace
 from balent.predictors.logistic import Logistic
 from balent.predictors.mc_dropout import MCDropout
+from balent.predictors.of_parts import Parts, SeveralLabels
 from balent.predictors.training import Training
 from balent.predictors.variational_dropout import VariationalDropout, VariationalLinear
 from balent.types import Predictor
@@ -32,6 +33,8 @@ __all__ = [
     "LastLayerLaplace",
     "Logistic",
     "MCDropout",
+    "Parts",
+    "SeveralLabels",
     "Training",
     "VariationalDropout",
     "VariationalLinear",

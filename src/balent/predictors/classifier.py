@@ -28,7 +28,8 @@ from balent.predictors.estimators import (
     unfitted,
     weights_keyword,
 )
-from balent.predictors.training import check_labels, check_sizes
+from balent.predictors.tasks import check_labels
+from balent.predictors.training import check_sizes
 from balent.types import Batch, Indices, Probabilities, Traits
 
 FITS = 1 << 40  # purposes of the seeds of fits; draws are counted from there

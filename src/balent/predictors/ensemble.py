@@ -12,14 +12,14 @@ from typing import Any
 
 import torch
 from torch import Generator, Tensor, nn
-from torch.nn.functional import cross_entropy
 
 from balent.predictors.asked import shared_draws
 from balent.predictors.functions import Functions
 from balent.predictors.inputs import Batch, fitting, logits_of
 from balent.predictors.last_layer import Features, features_of, frozen
+from balent.predictors.tasks import CLASSES
 from balent.predictors.training import FromTraining, Progress, Trained, Training, reproducible
-from balent.types import Indices
+from balent.types import Indices, Task
 
 
 class Members(nn.Module):
@@ -33,9 +33,23 @@ class Members(nn.Module):
         return torch.stack([logits_of(model, kwargs or args[0]) for model in self.models], 1)
 
 
-def loss_of_all(logits: Tensor, labels: Tensor) -> Tensor:
-    """The sum of the members' losses."""
-    return torch.stack([cross_entropy(of_member, labels) for of_member in logits.unbind(1)]).sum()
+@dataclass(frozen=True)
+class OfAll:
+    """A task for all members at once: the sum of their losses."""
+
+    task: Task
+
+    def labels(self, y: Any) -> Tensor:
+        return self.task.labels(y)
+
+    def check(self, y: Tensor, shape: tuple[int, ...], *, one_class: bool) -> None:
+        self.task.check(y, shape[1:], one_class=one_class)
+
+    def width(self, shape: tuple[int, ...]) -> int:
+        return self.task.width(shape[1:])
+
+    def loss(self, output: Tensor, y: Tensor) -> Tensor:
+        return torch.stack([self.task.loss(of_member, y) for of_member in output.unbind(1)]).sum()
 
 
 @dataclass(frozen=True)
@@ -57,6 +71,10 @@ class JointFeatures:
     def __call__(self, batch: Batch) -> Tensor:
         return torch.cat([features(batch) for features in self.parts], 1)
 
+    def pooled(self, batch: Batch, counts: Tensor | None) -> Tensor:
+        """The same, averaged over places."""
+        return torch.cat([features.pooled(batch, counts) for features in self.parts], 1)
+
 
 class Ensemble(FromTraining):
     """Networks made by a function without arguments, or copies of a model with weights drawn anew.
@@ -76,7 +94,15 @@ class Ensemble(FromTraining):
         self.trained = Trained("members", self.members, Training(**training))
 
     def fit(self, labelled: Any, *, generator: Generator, progress: Progress | None = None) -> None:
-        self.trained.fit(labelled, generator=generator, loss=loss_of_all, progress=progress)
+        self.learn(labelled, CLASSES, generator=generator, progress=progress)
+
+    def learn(self, labelled: Any, task: Task, *, generator: Generator, progress: Progress | None = None) -> None:
+        """Train all members on labels of any task."""
+        self.trained.fit(labelled, OfAll(task), generator=generator, progress=progress)
+
+    def shape(self, batch: Any) -> tuple[int, ...]:
+        """The shape of one output of a member."""
+        return self.trained.shape(batch)[1:]
 
     def sample(self, n: int, *, seed: int, masks: str = "shared") -> Functions:
         """n of the members; the seed decides which, and their order."""

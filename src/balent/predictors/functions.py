@@ -39,6 +39,18 @@ class Functions:
         return self.logits(as_tensor(batch), positions).softmax(-1)
 
     @torch.inference_mode()
+    def outputs(self, batch: Any, positions: Indices | None = None) -> Tensor:
+        """The outputs of all draws, of any shape: [batch, draws, …]."""
+        return self.logits(as_tensor(batch), positions)
+
+    @torch.inference_mode()
+    def pooled(self, batch: Any, counts: Tensor | None) -> Float[Tensor, "pool features"]:
+        """What the last layer sees, averaged over the places that count."""
+        if not isinstance(self.features_of, Pools):
+            raise ValueError("these functions have no features that can be averaged over the parts of an item")
+        return self.features_of.pooled(as_tensor(batch), counts)
+
+    @torch.inference_mode()
     def moments(self, batch: Any, positions: Indices | None = None) -> Moments:
         return Moments.of(self.logits(as_tensor(batch), positions), logits=True, positions=positions)
 
@@ -56,6 +68,13 @@ class Functions:
 
 
 @runtime_checkable
+class Pools(Protocol):
+    """Features that can be averaged over places."""
+
+    def pooled(self, batch: Any, counts: Tensor | None, /) -> Tensor: ...
+
+
+@runtime_checkable
 class InParts(Protocol):
     """Logits that can compute some of the draws without the others."""
 
@@ -66,9 +85,9 @@ class InParts(Protocol):
 class Slice:
     """Some of the draws of a function that computes all."""
 
-    whole: Callable[[Any, Indices | None], Logits]
+    whole: Callable[[Any, Indices | None], Tensor]
     start: int
     stop: int
 
-    def __call__(self, batch: Any, positions: Indices | None = None) -> Logits:
+    def __call__(self, batch: Any, positions: Indices | None = None) -> Tensor:
         return self.whole(batch, positions)[:, self.start : self.stop]

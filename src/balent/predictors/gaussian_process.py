@@ -24,7 +24,8 @@ from torch import Generator, Tensor
 from balent.predictors.asked import shared_draws
 from balent.predictors.functions import Functions
 from balent.predictors.inputs import as_pairs
-from balent.predictors.training import Progress, check_labels, check_sizes, reproducible
+from balent.predictors.tasks import check_labels
+from balent.predictors.training import Progress, check_sizes, reproducible
 from balent.types import Indices
 
 BLOCK = 256  # points whose waves do not leave the cache

@@ -17,15 +17,17 @@ from balent.batches import take
 Batch = Tensor | Mapping[str, Tensor]
 
 
-def as_pairs(labelled: Any) -> tuple[Batch, Tensor]:
+def as_pairs(labelled: Any, labels: "Callable[[Any], Tensor] | None" = None) -> tuple[Batch, Tensor]:
     """A labelled set as inputs and labels: from the tuple (x, y), or from a Dataset of (x, y) pairs.
+
+    `labels` makes a tensor of the labels; by default they are class numbers.
 
     >>> as_pairs(([[0.5, 1.0], [2.0, 3.0]], [0, 1]))
     (tensor([[0.5000, 1.0000],
             [2.0000, 3.0000]]), tensor([0, 1]))
     """
     x, y = labelled if isinstance(labelled, tuple) and len(labelled) == 2 else columns(labelled)
-    return as_batch(x), whole_numbers(y)
+    return as_batch(x), (labels or whole_numbers)(y)
 
 
 def columns(labelled: Any) -> tuple[Any, Any]:
@@ -39,7 +41,7 @@ def columns(labelled: Any) -> tuple[Any, Any]:
     pairs = [labelled[i] for i in range(len(labelled))]  # type: ignore[arg-type]  # Datasets of known length have one
     if any(not isinstance(pair, Sequence) or len(pair) != 2 for pair in pairs):
         raise TypeError("every item of a labelled Dataset is a pair (x, y), but at least one is not")
-    return [x for x, _ in pairs], [int(y) for _, y in pairs]
+    return [x for x, _ in pairs], [int(y) if np.ndim(y) == 0 else y for _, y in pairs]
 
 
 def as_batch(x: Any) -> Batch:

@@ -32,6 +32,14 @@ class Features:
         return Features(copy.deepcopy(self.model).to(device), self.layer)
 
     def __call__(self, batch: Batch) -> Tensor:
+        return self.seen(batch).flatten(1)
+
+    def pooled(self, batch: Batch, counts: Tensor | None) -> Tensor:
+        """The mean over the places of an input, [batch, features]; of tokens over those that count."""
+        return pooled(self.seen(batch), counts)
+
+    def seen(self, batch: Batch) -> Tensor:
+        """What the layer sees, as it is."""
         seen: list[Tensor] = []
 
         def see(_: nn.Module, inputs: tuple[Tensor, ...], named: dict[str, Tensor]) -> None:
@@ -47,7 +55,17 @@ class Features:
             hook.remove()
         if not seen:
             raise ValueError(f"the model does not call its layer {self.layer!r}; name another: features='…'")
-        return seen[-1].flatten(1)
+        return seen[-1]
+
+
+def pooled(seen: Tensor, counts: Tensor | None) -> Tensor:
+    """Means over places: of [batch, places, features] as a Linear sees it, of [batch, channels, …] as a convolution."""
+    if seen.ndim != 3:
+        return seen.flatten(2).mean(-1) if seen.ndim > 3 else seen
+    if counts is None or counts.shape != seen.shape[:2]:
+        return seen.mean(1)
+    weights = counts.to(seen)[..., None]
+    return (seen * weights).sum(1) / weights.sum(1)
 
 
 def split(model: nn.Module) -> tuple[Features, nn.Linear] | None:

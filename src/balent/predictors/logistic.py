@@ -25,7 +25,8 @@ from balent.predictors.asked import shared_draws
 from balent.predictors.functions import Functions
 from balent.predictors.inputs import as_pairs, as_tensor
 from balent.predictors.neighbours import ANCHORS, Neighbours
-from balent.predictors.training import check_labels, check_sizes
+from balent.predictors.tasks import check_labels
+from balent.predictors.training import check_sizes
 from balent.types import Batch, Features, Indices
 
 PRECISION = 0.03  # τ of the prior

@@ -21,8 +21,9 @@ from balent.predictors.dropout.masks import Masks
 from balent.predictors.dropout.network import Known, Network
 from balent.predictors.inputs import Batch, as_tensor, fitted
 from balent.predictors.last_layer import Features, features_of
+from balent.predictors.tasks import CLASSES
 from balent.predictors.training import FromTraining, Progress, Trained, Training
-from balent.types import Indices, Probabilities, Traits
+from balent.types import Indices, Probabilities, Task, Traits
 
 Design = Literal["independent", "stratified", "matched"]
 DESIGNS = ("independent", "stratified", "matched")
@@ -56,7 +57,11 @@ class MCDropout(FromTraining):
 
     def fit(self, labelled: Any, *, generator: Generator, progress: Progress | None = None) -> None:
         """Train on all labelled points, from the initial weights (with warm_start: from those of the last fit)."""
-        self.trained.fit(labelled, generator=generator, progress=progress)
+        self.learn(labelled, CLASSES, generator=generator, progress=progress)
+
+    def learn(self, labelled: Any, task: Task, *, generator: Generator, progress: Progress | None = None) -> None:
+        """Train on labels of any task."""
+        self.trained.fit(labelled, task, generator=generator, progress=progress)
 
     def sample(
         self, n: int | Literal["analytic"], *, seed: int = 0, masks: str = "shared", design: Design = "independent"
@@ -97,7 +102,8 @@ class SubNetworks:
     def traits(self) -> Traits:
         """Stratified and matched draws depend on each other; masks per point are not shared."""
         independent = self.masks.design == "independent"
-        return Traits(self.n, self.block, not self.masks.per_point, independent, self.plan)
+        known = self.features_of is not None
+        return Traits(self.n, self.block, not self.masks.per_point, independent, self.plan, features=known)
 
     @property
     def plan(self) -> str:
@@ -114,10 +120,32 @@ class SubNetworks:
         return replace(self, masks=self.masks.part(start, stop))
 
     @torch.inference_mode()
+    def outputs(self, batch: Any, positions: Indices | None = None) -> Tensor:
+        """The outputs of all draws, of any shape: [batch, draws, …]."""
+        if self.probabilities or self.matched:
+            raise ValueError(
+                "items with parts need the module's logits and independent draws; take its softmax off, and leave "
+                "probabilities=True and design='matched' out"
+            )
+        return self.network(fitted(self.network.like, batch), self.masks, positions).transpose(0, 1)
+
+    @torch.inference_mode()
+    def pooled(self, batch: Any, counts: Tensor | None) -> Float[Tensor, "pool features"]:
+        """What the layer of the features sees, averaged over the places that count."""
+        if self.features_of is None:
+            raise ValueError("the model has no linear layer whose inputs could be its features; name one: features='…'")
+        return self.features_of.pooled(as_tensor(batch), counts)
+
+    @torch.inference_mode()
     def logits(self, batch: Any, positions: Indices | None = None) -> Float[Tensor, "pool draws classes"]:
         """A view of [draws, pool, classes]: the kernel takes it as it is."""
         x: Batch = fitted(self.network.like, batch)
         z = self.network(x, self.masks, positions)
+        if z.ndim != 3:
+            raise ValueError(
+                f"the model must give [batch, classes] for {z.shape[1]} points, but gave shape {tuple(z.shape[1:])}; "
+                "where an item has many parts, wrap the predictor: balent.Parts(MCDropout(model), …)"
+            )
         if self.matched:
             z = matched(z, *_last_layer(self.network, x))
         return (_logarithm(z) if self.probabilities else z).transpose(0, 1)

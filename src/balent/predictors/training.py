@@ -15,12 +15,14 @@ from typing import Any
 
 import torch
 from torch import Generator, Tensor, nn
-from torch.nn.functional import cross_entropy
 
 from balent.batches import size, take
 from balent.predictors.augment import Augment, augmentation
 from balent.predictors.inputs import Batch, as_batch, as_pairs, fitting, layout, logits_of
+from balent.predictors.tasks import CLASSES
+from balent.types import Task
 
+Penalty = Callable[[], Tensor]  # of weights, beside the loss
 Loss = Callable[[Tensor, Tensor], Tensor]
 Progress = Callable[[int, int], None]  # called with the epochs done and the epochs in all
 
@@ -56,13 +58,20 @@ class Trained:
         self.initial = weights(module)
 
     def fit(
-        self, labelled: Any, *, generator: Generator, loss: Loss = cross_entropy, progress: Progress | None = None
+        self,
+        labelled: Any,
+        task: Task = CLASSES,
+        *,
+        generator: Generator,
+        penalty: Penalty | None = None,
+        progress: Progress | None = None,
     ) -> None:
         """Train from the initial weights, or from the current ones under `warm_start`."""
-        x, y = as_pairs(labelled)
+        x, y = as_pairs(labelled, task.labels)
         if not self.settings.warm_start:
             self.module.load_state_dict(self.initial)
-        train(self.module, x, y, settings=self.settings, generator=generator, loss=loss, progress=progress)
+        how: dict[str, Any] = {"settings": self.settings, "penalty": penalty, "progress": progress}
+        train(self.module, x, y, task, generator=generator, **how)
 
     def state(self) -> dict[str, Tensor]:
         """The weights that the next fit starts from."""
@@ -74,9 +83,9 @@ class Trained:
         self.module.load_state_dict({key.removeprefix(f"{self.name}."): value for key, value in state.items()})
         self.initial = weights(self.module)
 
-    def width(self, batch: Any) -> int:
-        """How many classes the network has an output for."""
-        return width(self.module, fitting(self.module, as_batch(batch)))
+    def shape(self, batch: Any) -> tuple[int, ...]:
+        """The shape of one output of the network."""
+        return shape(self.module, fitting(self.module, as_batch(batch)))
 
 
 class FromTraining:
@@ -94,7 +103,11 @@ class FromTraining:
 
     def width(self, batch: Any) -> int:
         """How many classes the network has an output for."""
-        return self.trained.width(batch)
+        return self.shape(batch)[-1]
+
+    def shape(self, batch: Any) -> tuple[int, ...]:
+        """The shape of one output."""
+        return self.trained.shape(batch)
 
 
 def weights(model: nn.Module) -> dict[str, Tensor]:
@@ -106,10 +119,11 @@ def train(
     model: nn.Module,
     x: Batch,
     y: Tensor,
+    task: Task = CLASSES,
     *,
     settings: Training,
     generator: Generator,
-    loss: Loss = cross_entropy,
+    penalty: Penalty | None = None,
     progress: Progress | None = None,
 ) -> None:
     """Fit the model's weights in place, and leave it in eval mode on `settings.device`.
@@ -118,12 +132,16 @@ def train(
     """
     placed(model, settings.device)
     x, y = fitting(model, x), y.to(settings.device)
-    check(model, x, y, one_class=settings.one_class)
+    check(model, x, y, task, one_class=settings.one_class)
     model.eval()  # batch norm takes no single point otherwise
     with torch.inference_mode():
         laid_out = layout(partial(logits_of, model), x)
     x = laid_out(x)
     optimizer = adam(model, settings)
+
+    def loss(output: Tensor, y: Tensor) -> Tensor:
+        return task.loss(output, y) if penalty is None else task.loss(output, y) + penalty()
+
     model.train()
     with reproducible(generator, settings.device):
         for epoch in range(settings.epochs):
@@ -187,14 +205,14 @@ def reproducible(generator: Generator, device: str = "cpu") -> Iterator[None]:
         yield
 
 
-def check(model: nn.Module, x: Batch, y: Tensor, *, one_class: bool = False) -> None:
+def check(model: nn.Module, x: Batch, y: Tensor, task: Task = CLASSES, *, one_class: bool = False) -> None:
     """Is this a set to learn from, for this model?  One point is tried, in eval mode."""
     check_sizes(x, y)
-    check_labels(y, width(model, x), one_class=one_class)
+    task.check(y, shape(model, x), one_class=one_class)
 
 
-def width(model: nn.Module, batch: Batch) -> int:
-    """How many outputs the model has: its first point is tried in evaluation mode, and modes are put back."""
+def shape(model: nn.Module, batch: Batch) -> tuple[int, ...]:
+    """The shape of one output: the first point is tried in evaluation mode, and modes are put back."""
     modes = [(part, part.training) for part in model.modules()]
     model.eval()
     try:
@@ -205,7 +223,7 @@ def width(model: nn.Module, batch: Batch) -> int:
             part.training = mode
     if output.ndim < 2 or len(output) != 1:
         raise ValueError(f"the model must give [batch, classes], but gave {tuple(output.shape)} for a batch of 1")
-    return int(output.shape[-1])
+    return tuple(output.shape[1:])
 
 
 def check_sizes(x: Any, y: Tensor) -> None:
@@ -214,23 +232,6 @@ def check_sizes(x: Any, y: Tensor) -> None:
         raise ValueError("there is nothing to learn from: the labelled set is empty; label some points first")
     if size(x) != len(y):
         raise ValueError(f"every point needs one label, but there are {size(x)} points and {len(y)} labels")
-
-
-def check_labels(y: Tensor, classes: int, *, one_class: bool | None = None) -> None:
-    """Labels are 0..classes-1, and of more than one class unless that is allowed; None: it cannot be."""
-    outside = ((y < 0) | (y >= classes)).nonzero()
-    if len(outside):
-        at = int(outside[0])
-        raise ValueError(
-            f"labels must be 0..{classes - 1} for the {classes} classes of the model, but label {at} is {int(y[at])}; "
-            "number the classes from 0, or give the model more outputs"
-        )
-    if not one_class and bool((y == y[0]).all()):
-        raise ValueError(
-            f"a classifier learns from labels of at least two classes, but all {len(y)} are class {int(y[0])}; "
-            "label more points (chosen at random, say)"
-            + ("" if one_class is None else ", or pass one_class=True to train anyway")
-        )
 
 
 def _check_losses(losses: list[Tensor], epoch: int) -> None:

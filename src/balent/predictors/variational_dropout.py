@@ -15,14 +15,15 @@ import numpy as np
 import torch
 from torch import Generator, Tensor, nn
 from torch.func import functional_call
-from torch.nn.functional import cross_entropy, linear, logsigmoid, relu
+from torch.nn.functional import linear, logsigmoid, relu
 
 from balent.predictors.asked import shared_draws
 from balent.predictors.functions import Functions
 from balent.predictors.inputs import Batch, as_pairs, fitting
 from balent.predictors.last_layer import features_of, frozen
+from balent.predictors.tasks import CLASSES
 from balent.predictors.training import FromTraining, Progress, Trained, Training
-from balent.types import Indices
+from balent.types import Indices, Task
 
 C1, C2, C3 = 1.16145124, -1.50204118, 0.58629921  # Kingma et al. (2015), equation 14
 
@@ -105,12 +106,16 @@ class VariationalDropout(FromTraining):
         self.trained = Trained("model", model, Training(**training))
 
     def fit(self, labelled: Any, *, generator: Generator, progress: Progress | None = None) -> None:
-        x, y = as_pairs(labelled)
+        self.learn(labelled, CLASSES, generator=generator, progress=progress)
 
-        def loss(logits: Tensor, labels: Tensor) -> Tensor:
-            return cross_entropy(logits, labels) + self.kl_weight / len(y) * self.divergence()
+    def learn(self, labelled: Any, task: Task, *, generator: Generator, progress: Progress | None = None) -> None:
+        """Train on labels of any task."""
+        x, y = as_pairs(labelled, task.labels)
 
-        self.trained.fit((x, y), generator=generator, loss=loss, progress=progress)
+        def penalty() -> Tensor:
+            return self.kl_weight / len(y) * self.divergence()
+
+        self.trained.fit((x, y), task, generator=generator, penalty=penalty, progress=progress)
 
     def divergence(self) -> Tensor:
         """KL of all weights to their prior, up to a constant."""

@@ -251,7 +251,7 @@ def _numbers(learner: Learner, labels: Answers) -> torch.Tensor:
 
 def _can_train(labels: Labels) -> bool:
     """Are there labels of two classes?"""
-    return len(set(labels.told.values())) > 1
+    return len(labels.classes_told()) > 1
 
 
 def _rounds(events: Events) -> list[list[int]]:

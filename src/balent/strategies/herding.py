@@ -165,7 +165,7 @@ class Described:
         m = sampled.moments(batch, positions)
         scores = ByMeasure(self.measure, self.seed).of(m, adapt.keys(sampled, positions))
         checks.scores(scores, positions)
-        return log_key(self.measure, scores), m.mean
+        return log_key(self.measure, scores), m.shares
 
 
 def _held(sampled: Sampled, pool: Pool, seed: int, size: int, k: int) -> Held:

@@ -15,6 +15,7 @@ from balent import adapt
 from balent.maths.error import GROUPS, deviates, merged
 from balent.maths.facts import facts
 from balent.maths.measures import zero_first
+from balent.maths.scored import scored
 from balent.strategies.top_k import Top
 from balent.types import Batch, Indices, Measure, Needs, Picks, Pool, Sampled, Scores
 
@@ -41,5 +42,7 @@ class Jittered:
         balance = facts(self.measure).balance
         inner = balance or self.measure
         groups = adapt.groups(sampled, batch, positions, GROUPS)
-        scores = (inner(merged(groups)) + deviates(groups, inner, self.seed, adapt.keys(sampled, positions))).cpu()
+        scores = (
+            scored(inner, merged(groups)) + deviates(groups, inner, self.seed, adapt.keys(sampled, positions))
+        ).cpu()
         return zero_first(scores) if balance else scores

@@ -40,6 +40,7 @@ class Race:
     needs: ClassVar[Needs] = Needs(parts=True, again=True)
 
     def __call__(self, sampled: Sampled, pool: Pool, k: int, *, generator: Generator) -> Picks:
+        adapt.check_points(sampled, 'draws="auto"')
         total = adapt.traits(sampled).n or 0
         checks.enough_draws(total, FEWEST)
         ends = sorted({min(total, max(FIRST, round(share * total))) for share in self.stages})

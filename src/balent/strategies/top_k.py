@@ -11,6 +11,7 @@ from balent.maths import noise
 from balent.maths.error import merged
 from balent.maths.measures import check_draws, random
 from balent.maths.moments import Moments
+from balent.maths.scored import scored
 from balent.strategies.nesting import nested, unnested
 from balent.types import Batch, Indices, Measure, Needs, Picks, Pool, Sampled
 
@@ -107,7 +108,7 @@ class Halves:
 
     def add(self, sampled: Sampled, batch: Batch, positions: Indices) -> None:
         halves = adapt.groups(sampled, batch, positions, 2)
-        found = [self.measure(m) for m in (merged(halves), *halves)]
+        found = [scored(self.measure, m) for m in (merged(halves), *halves)]
         for best, scores in zip(self.best, found, strict=False):
             best.add(scores, positions)
 
@@ -145,7 +146,7 @@ class ByMeasure:
         if self.measure is random:
             return noise.uniform(self.seed, keys)
         check_draws(self.measure, m.n)
-        return self.measure(m)
+        return scored(self.measure, m)
 
 
 @dataclass(frozen=True)

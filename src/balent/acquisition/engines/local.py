@@ -92,13 +92,13 @@ class Local:
 
 
 def tried(sampled: Sampled, batch: Batch, few: Indices) -> tuple[int, int]:
-    """The number of classes and the numbers per point. If the model refuses whole numbers, that is reported."""
+    """The number of probabilities and the numbers per point. If the model refuses whole numbers, that is reported."""
     values = batch.values() if isinstance(batch, Mapping) else [batch]
     numbers = sum(int(np.prod(np.shape(x)[1:])) for x in values)
     if not adapt.trained(sampled):
         return 1, numbers
     try:
-        return adapt.tried(sampled).moments(batch, few).mean.shape[1], numbers
+        return adapt.tried(sampled).moments(batch, few).mean.numel() // len(few), numbers
     except RuntimeError as error:
         whole = isinstance(batch, np.ndarray | Tensor) and not torch.is_floating_point(as_tensor(batch))
         if not whole or _out_of_memory(error):

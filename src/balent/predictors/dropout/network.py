@@ -90,9 +90,9 @@ class Network:
         return {**self.__dict__, "_forwards": {}, "plan": UNPLANNED}  # graphs are made anew, wherever it is loaded
 
     def __call__(self, batch: Batch, masks: Masks, positions: Indices | None = None) -> Tensor:
-        """Logits [draws, batch, classes] of a batch that is `fitted` to the network."""
+        """Logits [draws, batch, …, classes] of a batch that is `fitted` to the network."""
         logits: Tensor = self._run(batch, lambda forward, x: forward(x, masks, positions))
-        if logits.ndim != 3 or logits.shape[1] != (len(batch) if isinstance(batch, Tensor) else size(batch)):
+        if logits.ndim < 3 or logits.shape[1] != (len(batch) if isinstance(batch, Tensor) else size(batch)):
             raise _wrong_output(logits, size(batch))
         return logits
 
@@ -195,7 +195,7 @@ class Network:
         laid_out = arranged(self.module, lambda x: plain(x, TRIAL, None), few)
         few, some = laid_out(few), laid_out(some)
         expected = plain(few, TRIAL, None)
-        if expected.ndim != 3 or expected.shape[1] != size(few):
+        if expected.ndim < 3 or expected.shape[1] != size(few):
             raise _wrong_output(expected, size(few))
         if _differ(plain(few, TRIAL, None), expected):
             raise ValueError("the model is random for another reason than dropout: equal masks give unequal outputs")
