@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
-from balent import checks
+from balent.lookup import lookup
 from balent.predictors.inputs import whole_numbers
 
 IGNORED = -100  # the label of a part that does not count, as in torch and Hugging Face
@@ -193,7 +193,7 @@ def _numbered(values: Any, names: Sequence[str]) -> list[Any]:
 
     def number(value: Any) -> Any:
         if isinstance(value, str):
-            return checks.lookup(known, value, "class")
+            return lookup(known, value, "class")
         return [number(each) for each in value] if isinstance(value, list | tuple) else value
 
     return [number(item.tolist() if isinstance(item, np.ndarray) else item) for item in values]
@@ -204,7 +204,7 @@ def _row(held: set[Any] | frozenset[Any], names: Sequence[str], width: int) -> T
     known = {name: number for number, name in enumerate(names)}
     row = torch.zeros(width, dtype=torch.int64)
     for label in held:
-        number = checks.lookup(known, label, "label") if isinstance(label, str) else int(label)
+        number = lookup(known, label, "label") if isinstance(label, str) else int(label)
         if not 0 <= number < width:
             raise ValueError(f"labels must be numbers 0..{width - 1} of the model, but one is {number}")
         row[number] = 1
