@@ -9,6 +9,7 @@ file has is not run again.
     python benchmarks/bench_gain.py --k 1                      one point per question, up to 10 per class
     python benchmarks/bench_gain.py --sets cifar100-features --per-class 10,20,30 --out runs/large.jsonl   1,000 at once
     python benchmarks/bench_gain.py --start auto               all strategies begin with the first batch of auto
+    python benchmarks/bench_gain.py --start random             all, auto too, begin with random points
     python docs/gain_tables.py on_random runs/gain.jsonl     what the file shows; other tables: see there
 
 Sets: gain_sets.py. Heads: gain_heads.py. Long: give each process its own --sets, or --first and --seeds, and one
@@ -46,12 +47,12 @@ def counts(d: Data, k: int, per_class: Sequence[int] = ()) -> list[int]:
 
 
 def learner(d: Data, predictor: str, strategy: str, seed: int, start: str) -> balent.Learner:
-    """`start="auto"` gives any strategy the first batch of `auto`."""
+    """`start="auto"` gives any strategy the first batch of `auto`; `start="random"` gives `auto` one at random."""
     made, quiet = head(predictor, d, seed), {"seed": seed, "draws": DRAWS, "say": lambda _: None}
     if start == "auto" and strategy != "auto":
         first = balent.Learner(made, d.x_train, "auto", **quiet).ask(d.classes).indices
         return balent.Learner(made, d.x_train, strategy, start=first, **quiet)
-    return balent.Learner(made, d.x_train, strategy, **quiet)
+    return balent.Learner(made, d.x_train, strategy, start=start or "auto", **quiet)
 
 
 def curve(
@@ -87,7 +88,7 @@ def main() -> None:
     asked.add_argument("--first", type=int, default=0, help="the first seed")
     asked.add_argument("--k", type=int, default=0, help="points per question; 0: up to the next count at once")
     asked.add_argument("--per-class", default="", help="counts of labels per class; they go to a file of their own")
-    asked.add_argument("--start", default="", choices=["", "auto"])
+    asked.add_argument("--start", default="", choices=["", "auto", "random"])
     asked.add_argument("--out", type=Path, default=Path("runs/gain.jsonl"))
     args = asked.parse_args()
     done = {tuple(line[key] for key in KEYS) for line in lines(args.out) if line["last"]}

@@ -42,7 +42,7 @@ class Curves:
     def read(cls, *paths: Path) -> "Curves":
         made: dict[tuple[str, str, str, int], Curve] = {}
         for line in lines(*paths):
-            key = line["set"], line["head"], called(line["strategy"]), line["seed"]
+            key = line["set"], line["head"], called(line["strategy"], line["start"]), line["seed"]
             made.setdefault(key, {})[line["per_class"]] = 100 * line["accuracy"]
         return cls(made)
 
@@ -86,9 +86,10 @@ def lines(*paths: Path) -> Iterable[dict]:
             yield from map(json.loads, file)
 
 
-def called(strategy: str) -> str:
+def called(strategy: str, start: str = "") -> str:
     """A strategy from a file is called by its class: `benchmarks/typiclust.py:TypiClust` is typiclust."""
-    return strategy.rpartition(":")[2].lower() if ".py:" in strategy and "herding" not in strategy else strategy
+    name = strategy.rpartition(":")[2].lower() if ".py:" in strategy and "herding" not in strategy else strategy
+    return f"{name}, start {start}" if start else name
 
 
 def titled(case: Case) -> str:

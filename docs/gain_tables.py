@@ -25,11 +25,11 @@ from balent.report.significance import ALPHA, holm, interval, p_value
 
 SAVED_AT = (10, 30)  # labels per class
 PARTS = {  # strategy, head → what is different from auto with Logistic
-    ("herding:margin", "logistic"): "first batch at random",
-    ("herding:benchmarks/flat.py:flat(balance=0)", "logistic"): "no weights: coverage alone",
-    ("herding:margin(balance=0)", "logistic"): "no balance of classes",
-    ("herding:margin(balance=1)", "logistic"): "full balance of classes",
-    ("margin", "logistic"): "no coverage: margin after the same first batch",
+    ("auto, start random", "logistic"): "first batch at random",
+    ("herding:benchmarks/flat.py:flat(balance=0), start auto", "logistic"): "no weights: coverage alone",
+    ("herding:margin(balance=0), start auto", "logistic"): "no balance of classes",
+    ("herding:margin(balance=1), start auto", "logistic"): "full balance of classes",
+    ("margin, start auto", "logistic"): "no coverage: margin after the same first batch",
     ("auto", "plain"): "head without neighbours",
 }
 NEMENYI = {2: 1.960, 3: 2.343, 4: 2.569, 5: 2.728, 6: 2.850, 7: 2.949, 8: 3.031, 9: 3.102, 10: 3.164}  # Demšar (2006)
