@@ -68,3 +68,16 @@ def test_models_that_agree_for_three_rounds_are_stable():
     assert advice.stable([0.5, 0.995, 0.99, 0.99]) is not None
     assert advice.stable([0.995, 0.99, 0.9]) is None
     assert advice.stable([1.0, 1.0]) is None
+
+
+def test_checks_of_several_labels_count_items_and_labels():
+    """Of 40 items 30 are all right; label 1 is wrong on 10, label 0 never. Intervals are Wilson's, as of one label."""
+    truth = [{0, 1}] * 40
+    found = audit.OfLabels.of([{0, 1}] * 30 + [{0}] * 10, truth, 2)
+    assert (found.whole.low, found.whole.high) == audit.wilson(30, 40)
+    assert [(one.right, one.of) for one in found.each] == [(40, 40), (30, 40)]
+
+
+def test_checks_of_several_labels_need_a_guess_each():
+    with pytest.raises(ValueError, match="there are 2 items, 1 guesses"):
+        audit.OfLabels.of([{0}], [{0}, {1}], 2)

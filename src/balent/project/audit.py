@@ -11,7 +11,7 @@ the model that is used, so it is usually a little pessimistic. No torch here.
 
 import hashlib
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 SHARE = 0.2  # of items in the reserve
@@ -62,6 +62,35 @@ class Interval:
 
     def __str__(self) -> str:
         return f"right on {self.right} of {self.of} random items: {100 * self.low:.0f}–{100 * self.high:.0f} %"
+
+
+@dataclass(frozen=True)
+class OfLabels:
+    """Random checks of items with several labels.
+
+    whole  items on which every label is right (subset accuracy)
+    each   for each label, items on which it is right, whether it holds or not
+    """
+
+    whole: Interval
+    each: tuple[Interval, ...]
+
+    @classmethod
+    def of(cls, guesses: Sequence[Collection[int]], truth: Sequence[Collection[int]], labels: int) -> "OfLabels":
+        """From the labels that hold of each checked item: as a model that has not seen it says, and as a person says.
+
+        >>> found = OfLabels.of([{0}, {0, 1}, set()], [{0}, {0}, set()], 2)
+        >>> found.whole.right, [interval.right for interval in found.each]
+        (2, [3, 2])
+        """
+        if len(guesses) != len(truth) or not truth:
+            raise ValueError(
+                f"every checked item needs a guess, but there are {len(truth)} items, {len(guesses)} guesses"
+            )
+        pairs = [(set(guess), set(true)) for guess, true in zip(guesses, truth, strict=True)]
+        each = (sum((label in guess) == (label in true) for guess, true in pairs) for label in range(labels))
+        whole = sum(guess == true for guess, true in pairs)
+        return cls(Interval(whole, len(pairs)), tuple(Interval(right, len(pairs)) for right in each))
 
 
 def wilson(right: int, of: int, z: float = Z95) -> tuple[float, float]:
