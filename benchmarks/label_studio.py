@@ -230,7 +230,7 @@ def shot(url: str, number: int, user: str, password: str, place: Path) -> None:
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-        page = browser.new_context(viewport={"width": 1000, "height": 440}).new_page()
+        page = browser.new_context(viewport={"width": 1200, "height": 460}).new_page()
         page.goto(f"{url}/user/login")
         page.fill("input[name=email]", user)
         page.fill("input[name=password]", password)
@@ -238,7 +238,8 @@ def shot(url: str, number: int, user: str, password: str, place: Path) -> None:
         page.wait_for_url(f"{url}/")
         page.goto(f"{url}/projects/{number}/data")
         page.get_by_text("Label All Tasks").first.click()  # the address with ?labeling=1 has another order
-        page.wait_for_timeout(5000)
+        page.get_by_text("Submit").first.wait_for(timeout=120_000)
+        page.wait_for_timeout(2000)
         page.screenshot(path=place)
         browser.close()
 
