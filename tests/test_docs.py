@@ -104,7 +104,12 @@ def test_the_readme_has_an_example():
     assert blocks(ROOT / "README.md", "python")
 
 
-NEEDS = {"hugging_face.py": "transformers", "own_estimator.py": "sklearn"}  # packages that are not required
+NEEDS = {
+    "hugging_face.py": "transformers",
+    "label_tokens.py": "transformers",
+    "own_estimator.py": "sklearn",
+    "several_labels.py": "sklearn",
+}  # packages that are not required
 
 
 @pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=named)
@@ -113,6 +118,7 @@ def test_examples_run(example, tmp_path, monkeypatch, capsys):
     if needs:
         pytest.importorskip(needs, reason=f"{example.name} shows a model of {needs}, which is not installed")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SHORT", "1")  # examples that compare strategies run a part of it
     runpy.run_path(str(example), run_name="__main__")
     assert capsys.readouterr().out
 

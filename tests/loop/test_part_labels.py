@@ -6,6 +6,8 @@ import torch
 from torch import nn
 
 import balent
+from balent import report
+from balent.loop.seeds import seed_of
 
 
 def generator(seed=0):
@@ -86,6 +88,33 @@ def test_one_image_with_two_classes_is_enough_to_train():
     assert learner.ask(1).scores.tolist() == [0.0]  # at random
     learner.tell([0], MASKS[:1])
     assert learner.ask(1).scores[0] > 0
+
+
+def brute(learner, x, y, binary):
+    """Accuracy and the metric of the task, from the predictions of the same draws, part by part."""
+    sampled = learner.predictor.sample(5, seed=seed_of(learner.seed, "evaluation", len(learner.told)))
+    m = sampled.moments(x)
+    grid = m.items.grid(m.mean)
+    guess = (grid > 0.5).long() if binary else grid.argmax(-1)
+    known = y >= 0
+    return (guess == y)[known].double().mean(), balent.macro_f1(guess, y) if binary else balent.mean_iou(guess, y)
+
+
+@pytest.mark.parametrize(("make", "pool", "truth", "binary"), [(pixels, IMAGES, MASKS, 0), (several, ROWS, HELD, 1)])
+def test_records_have_the_metrics_of_parts(tmp_path, make, pool, truth, binary):
+    """Accuracy counts parts; their own metric stands beside it; a report reads the file."""
+    with balent.Learner(make(), pool, "bald", draws=5, directory=tmp_path) as learner:
+        learner.tell([0, 1, 2], truth[:3])
+        y = truth[10:20].clone()
+        y.view(-1)[:3] = -100
+        recorder = balent.Recorder(learner, (pool[10:20], y), "shapes", draws=5)
+        learner.tell(recorder.ask(2).indices, truth[:2])
+        learner.fit()
+        right, own = brute(learner, pool[10:20], y, binary)
+        record = recorder.finish()
+        assert record["accuracy"] == pytest.approx(float(right))
+        assert record["macro_f1" if binary else "mean_iou"] == pytest.approx(own)
+    assert len(report.load(tmp_path)) > 0
 
 
 REFUSED = {

@@ -22,6 +22,7 @@ from balent.predictors.tasks import OfParts
 from balent.types import Batch, HasOutputs, Indices, Probabilities, Traits
 
 MEMORY = 1 << 27  # bytes of the outputs of all draws; more of them are taken some draws at a time
+TOGETHER = 1 << 16  # parts whose outputs are laid out for the kernel at a time; one item at least
 PADDED = "attention_mask"  # what Hugging Face calls the mask of a batch with padding
 Counts = Callable[[Batch], Tensor]  # True where a part counts: [items, parts…]
 Mask = str | Counts | Literal[False] | None
@@ -101,17 +102,9 @@ class PartMoments:
         counts = self._counts(batch, len(z), shape, positions)
         place = torch.arange(len(z) * math.prod(shape)) if counts is None else counts.flatten().nonzero()[:, 0]
         items = Items(place.to(z.device), len(z), shape, self.aggregate, self.task.binary)
-        found = [self._of_item(z, counts, i, positions, count) for i in range(len(z))]
+        some = torch.arange(len(z)).split(max(1, TOGETHER // items.each))
+        found = [_of_items(z[at], None if counts is None else counts[at], count, _at(positions, at)) for at in some]
         return [_joined(groups, items) for groups in zip(*found, strict=True)]
-
-    def _of_item(
-        self, z: Tensor, counts: Tensor | None, i: int, positions: Indices | None, count: int
-    ) -> list[Moments]:
-        """Moments of the parts of one item, as views of its outputs: [parts, draws, classes]."""
-        rows = z[i].flatten(1, -2).transpose(0, 1)
-        rows = rows if counts is None else rows[counts[i]]
-        at = torch.tensor([i]) if positions is None else positions[i : i + 1]
-        return Moments.groups(rows.contiguous(), count, logits=True, positions=at.expand(len(rows)))
 
     def _mask(self, batch: Batch, positions: Indices | None = None) -> Tensor | None:
         """True where a part counts, which one of every item does; None if all parts count."""
@@ -149,6 +142,18 @@ class PartMoments:
                 f"a mask must have one value per part, shape {(items, *shape)}, but has {tuple(mask.shape)}"
             )
         return mask.flatten(1)
+
+
+def _of_items(z: Tensor, counts: Tensor | None, count: int, positions: Indices) -> list[Moments]:
+    """Moments of the parts of some items, of logits [items, draws, parts…, classes]; positions belong to items."""
+    rows = z.flatten(2, -2).transpose(1, 2)
+    each = positions[:, None].expand(rows.shape[:2])
+    rows, each = (rows.flatten(0, 1), each.flatten()) if counts is None else (rows[counts], each[counts])
+    return Moments.groups(rows.contiguous(), count, logits=True, positions=each)
+
+
+def _at(positions: Indices | None, rows: Indices) -> Indices:
+    return rows if positions is None else positions[rows]
 
 
 def _joined(blocks: tuple[Moments, ...], items: Items) -> Moments:

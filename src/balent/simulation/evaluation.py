@@ -6,6 +6,7 @@ from torch import Tensor
 
 from balent import adapt
 from balent.data.pool import Sized
+from balent.maths.agreement import macro_f1, mean_iou
 from balent.types import Sampled
 
 BINS = 15  # of the calibration error, as is usual since Guo et al. (2017)
@@ -28,6 +29,30 @@ def evaluation(p: Probabilities, y: Truth) -> dict[str, float]:
     0.3125
     """
     return {name: f(p, y) for name, f in METRICS.items()}
+
+
+def evaluation_of_parts(sampled: Sampled, x: Sized, y: Tensor) -> dict[str, float]:
+    """The four metrics over all parts that count, and mean IoU; of several labels over all labels, and macro F1.
+
+    sampled  posterior samples of items with parts
+    x        the items
+    y        their labels, one row each; negative ones do not count
+    """
+    size = adapt.traits(sampled).block
+    p, true, grids = list[Tensor](), list[Tensor](), list[Tensor]()
+    for at in torch.arange(len(x)).split(size):
+        m = sampled.moments(x[at], at)
+        assert m.items is not None
+        truth = y[at].flatten()[m.items.place]
+        p.append(m.mean[truth >= 0])
+        true.append(truth[truth >= 0])
+        grids.append(m.items.grid(m.mean) if m.items.binary else torch.empty(0))
+    rows, known = torch.cat(p), torch.cat(true)
+    several = len(grids[0]) > 0
+    own = (
+        {"macro_f1": macro_f1(torch.cat(grids) > 0.5, y)} if several else {"mean_iou": mean_iou(rows.argmax(1), known)}
+    )
+    return evaluation(rows, known) | own
 
 
 def accuracy(p: Probabilities, y: Truth) -> float:

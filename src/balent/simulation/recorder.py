@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from balent import names
+from balent import adapt, names
 from balent.data.pool import Indexed, PoolLike, as_source
 from balent.loop import given, journal
 from balent.loop.events import Events
@@ -25,9 +25,9 @@ from balent.loop.learner import NUMBERS, Learner
 from balent.loop.opening import agree
 from balent.loop.seeds import seed_of
 from balent.maths.measures import bald
-from balent.simulation.evaluation import METRICS, evaluation, predictions
+from balent.simulation.evaluation import METRICS, evaluation, evaluation_of_parts, predictions
 from balent.simulation.thumbnails import thumbnails
-from balent.types import Picks
+from balent.types import Picks, ReadsLabels
 
 DRAWS = 100  # posterior samples that predict the test set
 
@@ -147,7 +147,10 @@ class Recorder:
     def _evaluated(self) -> dict[str, float]:
         seed = seed_of(self.learner.seed, "evaluation", len(self.learner.told))
         sampled = self.learner.predictor.sample(self.draws, seed=seed)  # shared masks: means need no more
-        return evaluation(predictions(sampled, self.x), self.y)
+        parts = adapt.traits(sampled).parts
+        return (
+            evaluation_of_parts(sampled, self.x, self.y) if parts else evaluation(predictions(sampled, self.x), self.y)
+        )
 
     def _uncertainty(self, picks: Picks) -> dict[str, float | None]:
         """Epistemic and aleatoric: means over the picks."""
@@ -161,6 +164,8 @@ class Recorder:
         """The classes of the picks: by name, where they have names."""
         if self.truth is None:
             return {}
+        if self.truth.ndim > 1:
+            return {}  # items have many classes each
         numbers, known = self.truth[picks.indices].tolist(), self.learner.classes
         return {"pick_labels": [known[number] for number in numbers] if known else numbers}
 
@@ -246,6 +251,8 @@ def _truth(learner: Learner, truth: Answers) -> torch.Tensor:
 
 
 def _numbers(learner: Learner, labels: Answers) -> torch.Tensor:
+    if isinstance(learner.predictor, ReadsLabels):
+        return torch.tensor(learner.predictor.read(labels, learner.classes or (), learner.pool[torch.tensor([0])]))
     return torch.tensor(given.labels(labels, learner.classes or (), learner.width))
 
 
