@@ -29,6 +29,7 @@ PARTS = {  # strategy, head → what is different from auto with Logistic
     ("herding:benchmarks/flat.py:flat(balance=0), start auto", "logistic"): "no weights: coverage alone",
     ("herding:margin(balance=0), start auto", "logistic"): "no balance of classes",
     ("herding:margin(balance=1), start auto", "logistic"): "full balance of classes",
+    ("herding:margin(balance=1), start auto", "mc_dropout"): "the same, of auto with MC dropout",
     ("margin, start auto", "logistic"): "no coverage: margin after the same first batch",
     ("auto", "plain"): "head without neighbours",
 }
@@ -136,7 +137,7 @@ def crossing(curve: list[tuple[int, float]], level: float) -> float:
 def shares(found: Curves) -> str:
     """Of the gain of an oracle on random: the share that each strategy has, by labels per class; means over seeds."""
     rows = []
-    for case in found.cases:
+    for case in [case for case in found.cases if found.of(case, "oracle")]:
         possible = found.gains(case, "oracle", "random").mean(0)
         for name in found.strategies:
             if name not in ("oracle", "random") and len(gained := found.gains(case, name, "random")):
@@ -151,7 +152,8 @@ def parts(found: Curves) -> str:
     sets = [case[0] for case in found.cases if case[1] == "logistic"]
 
     def cell(name: str, strategy: str, head: str) -> str:
-        whole, other = found.of((name, "logistic"), "auto"), found.of((name, head), strategy)
+        whole = found.of((name, "mc_dropout" if head == "mc_dropout" else "logistic"), "auto")
+        other = found.of((name, head), strategy)
         both = sorted(whole.keys() & other.keys())
         gained = [np.mean([other[seed][n] - whole[seed][n] for n in whole[seed]]) for seed in both]
         return f"{mean(np.array(gained))} ({len(both)})" if both else ""

@@ -97,11 +97,13 @@ def test_doccano_gets_lines_with_labels(project, tmp_path):
 
 
 def test_an_unknown_format_is_refused_with_those_there_are(project, tmp_path):
-    with pytest.raises(ValueError, match="must be one of csv, jsonl, labelstudio, doccano, folders, imagenet"):
+    with pytest.raises(
+        ValueError, match="must be one of csv, jsonl, labelstudio, doccano, argilla, cvat, folders, imagenet"
+    ):
         exports.export(project, "xml", tmp_path / "x")
 
 
-@pytest.mark.parametrize("format", ["csv", "jsonl", "labelstudio", "doccano"])
+@pytest.mark.parametrize("format", ["csv", "jsonl", "labelstudio", "doccano", "argilla", "cvat"])
 def test_a_second_export_is_the_same_file(project, tmp_path, format):
     project.export(format, tmp_path / "x")
     before = (tmp_path / "x").read_bytes()

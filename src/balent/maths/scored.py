@@ -5,14 +5,16 @@ averaged in the balance that crosses zero there (BalEnt): one pixel with BalEnt 
 million others, because 1/BalEnt has no bound.
 """
 
+from torch import Tensor
+
 from balent.maths.facts import facts
 from balent.maths.measures import zero_first
 from balent.maths.moments import Moments
-from balent.types import Measure, Scores
+from balent.types import Measure
 
 
-def scored(measure: Measure, m: Moments) -> Scores:
-    """One score for each point; for each item, the aggregate of the scores of its parts."""
+def scored(measure: Measure, m: Moments) -> Tensor:
+    """One score for each point, as the measure gives it; for each item, the aggregate of the scores of its parts."""
     if m.items is None:
         return measure(m)
     balance = facts(measure).balance

@@ -3,6 +3,9 @@
     csv, jsonl      id, label, who, when, probability, guess, fingerprint; jsonl also has the content
     labelstudio     tasks with annotations and predictions, as Label Studio imports them
     doccano         a line per text (or image) with its labels
+    argilla         records, as `records.json` of a data set of Argilla 2 on disk
+    cvat            an archive that CVAT imports as ImageNet 1.0: default.txt with an image and the number of its class
+                    per line, and synsets.txt with the classes; images are those of the task there
     folders         CLASS/FILE, as torchvision's ImageFolder reads it
     imagenet        train/CLASS/FILE, and classes.txt with a class per line, in the order of their numbers
 
@@ -11,7 +14,10 @@ disagree on and items that are not among the data any more are left out, and thi
 of any of them. The same labels give the same export, byte for byte. No torch here.
 """
 
+import io
 import json
+import os
+import zipfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -47,7 +53,7 @@ def export(
 ) -> list[Labelled]:
     """Writes labels for another tool, completely or not at all; returns what was written.
 
-    format      csv, jsonl, labelstudio, doccano, folders or imagenet
+    format      csv, jsonl, labelstudio, doccano, argilla, cvat, folders or imagenet
     output      a file; for folders and imagenet a folder, which must be new, empty, or an earlier export
     everything  unlabelled items too (files only)
     links       links to the images instead of copies (folders and imagenet)
@@ -174,8 +180,71 @@ def _choice(name: str | None) -> list[dict[str, Any]]:
     return [{"from_name": "label", "to_name": "item", "type": "choices", "value": {"choices": [name]}}]
 
 
-NAMES = {"csv": "labels.csv", "jsonl": "labels.jsonl", "labelstudio": "labelstudio.json", "doccano": "doccano.jsonl"}
-FILES = {"csv": _csv, "jsonl": _jsonl, "labelstudio": _labelstudio, "doccano": _doccano}
+def _argilla(project: "Project", found: list[Labelled]) -> bytes:
+    """Labels are suggestions to the question `label`: a response needs a user that the server there knows."""
+    if project.settings.kind == "features":
+        raise ValueError("Argilla shows texts, images and rows, but this project has features; take jsonl")
+    records = [_record(project, item) for item in found]
+    text = json.dumps(records, ensure_ascii=False, indent=1, default=str) + "\n"
+    return text.encode("utf-8", "backslashreplace")
+
+
+def _record(project: "Project", item: Labelled) -> dict[str, Any]:
+    about = {"who": item.who, "when": item.when, "guess": item.guess}
+    score = None if item.label is not None else item.probability
+    label = item.guess if item.label is None else item.label
+    agent = item.who if item.label is not None and item.who else "balent"
+    return {
+        "id": item.id,
+        "fields": _content(project, item),
+        "metadata": {name: value for name, value in about.items() if value is not None},
+        "suggestions": {"label": {"value": label, "score": score, "agent": agent}} if label is not None else {},
+        "responses": {},
+        "vectors": {},
+    }
+
+
+def _cvat(project: "Project", found: list[Labelled]) -> bytes:
+    """As datumaro reads `imagenet_txt`: a name with blanks has quotes around it, before its ending."""
+    if project.settings.kind != "images":
+        raise ValueError(f"cvat is for images, but this project has {project.settings.kind}; take csv or jsonl")
+    numbers = {name: number for number, name in enumerate(project.state.classes.names())}
+    lines = [f"{_quoted(item.id)} {'' if item.label is None else numbers[item.label]}".rstrip() for item in found]
+    files = {"default.txt": lines, "synsets.txt": [*numbers]}
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            text = "".join(f"{line}\n" for line in content)
+            archive.writestr(
+                zipfile.ZipInfo(name, EPOCH), text.encode("utf-8", "backslashreplace"), zipfile.ZIP_DEFLATED
+            )
+    return out.getvalue()
+
+
+def _quoted(id: str) -> str:
+    if '"' in id or not id.replace(" ", "").isprintable():
+        raise ValueError(f"CVAT's lists have no way to write the name {id!r}; rename the file, or take folders")
+    stem, ending = os.path.splitext(id)
+    return f'"{stem}"{ending}' if len(id.split()) > 1 or id != id.strip() else id
+
+
+EPOCH = (1980, 1, 1, 0, 0, 0)  # of files in an archive: the same labels give the same bytes
+NAMES = {
+    "csv": "labels.csv",
+    "jsonl": "labels.jsonl",
+    "labelstudio": "labelstudio.json",
+    "doccano": "doccano.jsonl",
+    "argilla": "records.json",
+    "cvat": "cvat.zip",
+}
+FILES = {
+    "csv": _csv,
+    "jsonl": _jsonl,
+    "labelstudio": _labelstudio,
+    "doccano": _doccano,
+    "argilla": _argilla,
+    "cvat": _cvat,
+}
 
 # ── folders ──────────────────────────────────────────────────────────────────────────────────────────
 

@@ -385,7 +385,7 @@ class Project:
     ) -> Path:
         """Writes labels for other tools; returns where they are.
 
-        format      csv, jsonl, folders, labelstudio, doccano or imagenet
+        format      csv, jsonl, labelstudio, doccano, argilla, cvat, folders or imagenet
         output      a file; for folders and imagenet a folder. By default in exports/ in the project's folder
         everything  unlabelled items too (files only)
         links       links to images instead of copies (folders and imagenet)

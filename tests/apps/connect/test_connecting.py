@@ -100,14 +100,14 @@ def test_watch_reads_answers_until_it_is_interrupted(run, tmp_path, url, stub, p
         until(lambda: len(Project(project.path).state.last) == 3)
     finally:
         watching.send_signal(signal.SIGINT)
-        _, said = watching.communicate(timeout=30)
+        _, said = watching.communicate(timeout=120)
     assert watching.returncode == 0, said
     assert "ended; every label that was read is on disk" in said
     assert re.search(r"3 labels and 0 skips read", said)
     assert PERSONAL not in said
 
 
-def until(condition, seconds=60):
+def until(condition, seconds=180):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end

@@ -82,7 +82,9 @@ def ask(
 
 def tell(
     path: Where,
-    answers: Annotated[Path, typer.Argument(help="A CSV, TSV or JSONL with columns id and label.")],
+    answers: Annotated[
+        Path, typer.Argument(help="A CSV, TSV or JSONL with columns id and label; or the export of another tool.")
+    ],
     who: Annotated[str | None, typer.Option(help="Who answered, if the file has no column who.")] = None,
     add_classes: Annotated[
         bool, typer.Option("--add-classes", help="Add classes that are not known, instead of refusing the file.")
@@ -94,14 +96,15 @@ def tell(
     """Record answers.  balent tell photos.balent answers.csv --who ann
 
     Columns are id, label, and, if you like, who, skip, seconds and note; others are ignored. An empty label is
-    unanswered. Items need not have been asked. If one line is refused, nothing of the file is recorded.
+    unanswered. Items need not have been asked. If one line is refused, nothing of the file is recorded. Exports of
+    Label Studio (JSON), doccano, CVAT (ImageNet) and Argilla are read as they are.
     """
-    from balent.project.exchange import read_answers
+    from balent.project import tool_files
     from balent.project.telling import apply
 
     with errors_in_words(), stoppable():
         found = opened(path, project, data)
-        lines = read_answers(answers)
+        lines = tool_files.read(answers, found)
         told = apply(found, lines, who, add_classes=add_classes, resolve=resolve, source=str(answers))
         show(escape(str(told)))
 
@@ -168,7 +171,9 @@ def export(
             "--output", "-o", help="The file to write; for images by class a folder. Default: exports/ in the project."
         ),
     ] = None,
-    format: Annotated[str, typer.Option(help="csv, jsonl, folders, labelstudio, doccano or imagenet.")] = "csv",
+    format: Annotated[
+        str, typer.Option(help="csv, jsonl, labelstudio, doccano, argilla, cvat, folders or imagenet.")
+    ] = "csv",
     everything: Annotated[bool, typer.Option("--all", help="Unlabelled items too (files only).")] = False,
     links: Annotated[bool, typer.Option("--links", help="Links to images instead of copies.")] = False,
     project: Elsewhere = None,
