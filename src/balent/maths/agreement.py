@@ -3,6 +3,8 @@
 Each number counts over all items together, not item by item. Parts whose true label is `ignore` do not count.
 """
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -28,6 +30,8 @@ def mean_iou(predicted: Array, truth: Array, *, ignore: int = -100) -> float:
 def token_f1(predicted: Array, truth: Array, *, outside: int = 0, ignore: int = -100) -> float:
     """Micro F1 of single tokens: those of class `outside` (no entity) count only where they are confused with others.
 
+    NaN if there is no entity, neither predicted nor true.
+
     It is not the F1 of whole entities that seqeval computes, which counts an entity only if all its tokens are right.
 
     >>> import numpy as np
@@ -37,7 +41,7 @@ def token_f1(predicted: Array, truth: Array, *, outside: int = 0, ignore: int = 
     found, true = _counted(predicted, truth, ignore)
     right = int(((found == true) & (true != outside)).sum())
     total = int((found != outside).sum()) + int((true != outside).sum())
-    return 2 * right / total if total else 1.0
+    return 2 * right / total if total else math.nan
 
 
 def macro_f1(predicted: Array, truth: Array, *, ignore: int = -100) -> float:
