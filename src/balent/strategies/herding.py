@@ -61,7 +61,7 @@ class Herding:
 
     Scores are the gains: the share of the weight that each pick adds. Works without a model, on the inputs alone. It
     needs distances that mean something: where they do not separate the classes (SVHN digits with features learnt on
-    photos) it is level with random or a little behind, see docs/evidence/first_labels.md.
+    photos) it is level with random, see docs/evidence/first_labels.md.
     """
 
     measure: Measure = undecided
