@@ -136,8 +136,9 @@ def crossing(curve: list[tuple[int, float]], level: float) -> float:
 
 def shares(found: Curves) -> str:
     """Of the gain of an oracle on random: the share that each strategy has, by labels per class; means over seeds."""
+    found = Curves({key: curve for key, curve in found.found.items() if key[3] in found.of(key[:2], "oracle")})
     rows = []
-    for case in [case for case in found.cases if found.of(case, "oracle")]:
+    for case in found.cases:
         possible = found.gains(case, "oracle", "random").mean(0)
         for name in found.strategies:
             if name not in ("oracle", "random") and len(gained := found.gains(case, name, "random")):
