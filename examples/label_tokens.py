@@ -10,18 +10,19 @@ part of it.
 import os
 import statistics
 
+import numpy as np
 import torch
 from torch import Tensor
 from transformers import BertConfig, BertForTokenClassification
 
 import balent
+from balent.report.significance import interval
 
 SHORT = "SHORT" in os.environ
 SEEDS = 2 if SHORT else 5
 WORDS, LENGTH = 60, 10
 TITLES, PEOPLE, PLACES, EITHER = range(1, 3), range(3, 12), range(12, 21), range(21, 30)
 START, PER_ROUND, ROUNDS = 10, 15, 1 if SHORT else 3
-T = {2: 12.706, 5: 2.776}  # of 95 % intervals, by seeds
 
 
 def data(sentences: int, seed: int) -> tuple[dict[str, Tensor], Tensor]:
@@ -67,9 +68,9 @@ def main() -> None:
     plain = [curve("random", seed) for seed in range(SEEDS)]
     print(f"random      F1 of tokens {statistics.mean(plain):.3f}, {SEEDS} seeds")
     for strategy in ("auto", "balentacq"):
-        gains = [curve(strategy, seed) - before for seed, before in enumerate(plain)]
-        half = T[SEEDS] * statistics.stdev(gains) / SEEDS**0.5
-        print(f"{strategy:10s}  gain on random {statistics.mean(gains):+.3f}, 95 % interval ± {half:.3f}")
+        gains = np.array([curve(strategy, seed) - before for seed, before in enumerate(plain)])
+        low, high = interval(gains)
+        print(f"{strategy:10s}  gain on random {gains.mean():+.3f}, 95 % interval ± {(high - low) / 2:.3f}")
 
 
 if __name__ == "__main__":

@@ -9,16 +9,17 @@ strategies of a pair see the same images and the same first 8. SHORT=1 in the en
 import os
 import statistics
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 import balent
+from balent.report.significance import interval
 
 SHORT = "SHORT" in os.environ
 SEEDS = 2 if SHORT else 5
 SIZE, CLASSES = 16, 4
 START, PER_ROUND, ROUNDS = 8, 8, 1 if SHORT else 3
-T = {2: 12.706, 5: 2.776}  # of 95 % intervals, by seeds
 
 
 def data(images: int, seed: int) -> tuple[Tensor, Tensor]:
@@ -73,9 +74,9 @@ def main() -> None:
     plain = [curve("random", seed) for seed in range(SEEDS)]
     print(f"random      mean IoU {statistics.mean(plain):.3f}, {SEEDS} seeds")
     for strategy in ("auto", "balentacq"):
-        gains = [curve(strategy, seed) - before for seed, before in enumerate(plain)]
-        half = T[SEEDS] * statistics.stdev(gains) / SEEDS**0.5
-        print(f"{strategy:10s}  gain on random {statistics.mean(gains):+.3f}, 95 % interval ± {half:.3f}")
+        gains = np.array([curve(strategy, seed) - before for seed, before in enumerate(plain)])
+        low, high = interval(gains)
+        print(f"{strategy:10s}  gain on random {gains.mean():+.3f}, 95 % interval ± {(high - low) / 2:.3f}")
 
 
 if __name__ == "__main__":

@@ -8,16 +8,17 @@ a pair see the same data and the same first 20 items. SHORT=1 in the environment
 import os
 import statistics
 
+import numpy as np
 import torch
 from sklearn.datasets import make_multilabel_classification
 from torch import Tensor, nn
 
 import balent
+from balent.report.significance import interval
 
 SHORT = "SHORT" in os.environ
 SEEDS = 2 if SHORT else 5
 START, PER_ROUND, ROUNDS = 20, 15, 1 if SHORT else 4
-T = {2: 12.706, 5: 2.776}  # of 95 % intervals, by seeds
 
 
 def data(seed: int) -> tuple[Tensor, Tensor]:
@@ -48,9 +49,9 @@ def main() -> None:
     plain = [curve("random", seed) for seed in range(SEEDS)]
     print(f"random      macro F1 {statistics.mean(plain):.3f}, {SEEDS} seeds")
     for strategy in ("auto", "balentacq"):
-        gains = [curve(strategy, seed) - before for seed, before in enumerate(plain)]
-        half = T[SEEDS] * statistics.stdev(gains) / SEEDS**0.5
-        print(f"{strategy:10s}  gain on random {statistics.mean(gains):+.3f}, 95 % interval ± {half:.3f}")
+        gains = np.array([curve(strategy, seed) - before for seed, before in enumerate(plain)])
+        low, high = interval(gains)
+        print(f"{strategy:10s}  gain on random {gains.mean():+.3f}, 95 % interval ± {(high - low) / 2:.3f}")
 
 
 if __name__ == "__main__":
