@@ -2,13 +2,17 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from balent.lookup import nearest
+from balent.types import ReadsLabels
+
+if TYPE_CHECKING:
+    from balent.loop.learner import Learner
 
 MOST = 1 << 31  # classes, where neither names nor the predictor tell how many there are
 
@@ -23,6 +27,13 @@ def positions(indices: Any, pool: int) -> list[int]:
         if not 0 <= position < pool:
             raise ValueError(f"positions must be 0..{pool - 1} in this pool, but one is {position}")
     return found
+
+
+def read(answers: Answers, learner: "Learner") -> list[Any]:
+    """Labels as the journal holds them: class numbers, or what the predictor makes of labels of another kind."""
+    if isinstance(learner.predictor, ReadsLabels):
+        return learner.predictor.read(answers, learner.labels.classes, learner.pool[torch.tensor([0])])
+    return labels(answers, learner.labels.classes, learner.width)
 
 
 def labels(values: Any, names: Sequence[str], width: int | None) -> list[int]:

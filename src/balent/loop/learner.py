@@ -39,7 +39,7 @@ from balent.loop.places import Places
 from balent.loop.seeds import seed_of
 from balent.strategies import strategy as named
 from balent.strategies.auto import AUTO, resolved
-from balent.types import Engine, Picks, Predictor, ReadsLabels, Sampled, Strategy
+from balent.types import Engine, Picks, Predictor, Sampled, Strategy
 
 STARTS = ("auto", "random")  # what is asked before there is a model
 NUMBERS = {math.inf: "inf", -math.inf: "-inf"}  # JSON has no infinity
@@ -141,7 +141,7 @@ class Learner:
         an array of these; of an item with several labels a set of these, or a row of 0 and 1.
         """
         positions = given.positions(indices, len(self.pool))
-        values = self._read(labels)
+        values = given.read(labels, self)
         given.one_label_each(positions, values)
         if positions:
             self.events.add({"event": "tell", "indices": positions, "labels": values, "who": who})
@@ -314,12 +314,6 @@ class Learner:
 
     def _is_start(self) -> bool:
         return bool(self._waiting()) or len(self.labels.classes_told()) < 2
-
-    def _read(self, labels: Answers) -> list[Any]:
-        """Labels as the journal holds them."""
-        if isinstance(self.predictor, ReadsLabels):
-            return self.predictor.read(labels, self.labels.classes, self.pool[torch.tensor([0])])
-        return given.labels(labels, self.labels.classes, self.width)
 
     def _waiting(self) -> list[int]:
         """Given start points that were not asked yet."""

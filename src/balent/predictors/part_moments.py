@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from balent.batches import size, take
-from balent.maths.moments import TENSORS, Moments
+from balent.maths.moments import Moments
 from balent.maths.parts import Aggregate, Items
 from balent.predictors.tasks import OfParts
 from balent.types import Batch, HasOutputs, Indices, Probabilities, Traits
@@ -104,7 +104,7 @@ class PartMoments:
         items = Items(place.to(z.device), len(z), shape, self.aggregate, self.task.binary)
         some = torch.arange(len(z)).split(max(1, TOGETHER // items.each))
         found = [_of_items(z[at], None if counts is None else counts[at], count, _at(positions, at)) for at in some]
-        return [_joined(groups, items) for groups in zip(*found, strict=True)]
+        return [replace(Moments.cat(groups), items=items) for groups in zip(*found, strict=True)]
 
     def _mask(self, batch: Batch, positions: Indices | None = None) -> Tensor | None:
         """True where a part counts, which one of every item does; None if all parts count."""
@@ -154,11 +154,6 @@ def _of_items(z: Tensor, counts: Tensor | None, count: int, positions: Indices) 
 
 def _at(positions: Indices | None, rows: Indices) -> Indices:
     return rows if positions is None else positions[rows]
-
-
-def _joined(blocks: tuple[Moments, ...], items: Items) -> Moments:
-    mean, var, within, entropy = (torch.cat([getattr(m, name) for m in blocks]) for name in TENSORS)
-    return Moments(blocks[0].n, mean, var, within, entropy, items)
 
 
 def _check_logits(z: Tensor, task: OfParts) -> None:

@@ -46,12 +46,10 @@ def evaluation_of_parts(sampled: Sampled, x: Sized, y: Tensor) -> dict[str, floa
         truth = y[at].flatten()[m.items.place]
         p.append(m.mean[truth >= 0])
         true.append(truth[truth >= 0])
-        grids.append(m.items.grid(m.mean) if m.items.binary else torch.empty(0))
+        if m.items.binary:
+            grids.append(m.items.grid(m.mean))
     rows, known = torch.cat(p), torch.cat(true)
-    several = len(grids[0]) > 0
-    own = (
-        {"macro_f1": macro_f1(torch.cat(grids) > 0.5, y)} if several else {"mean_iou": mean_iou(rows.argmax(1), known)}
-    )
+    own = {"macro_f1": macro_f1(torch.cat(grids) > 0.5, y)} if grids else {"mean_iou": mean_iou(rows.argmax(1), known)}
     return evaluation(rows, known) | own
 
 

@@ -27,7 +27,7 @@ from balent.loop.seeds import seed_of
 from balent.maths.measures import bald
 from balent.simulation.evaluation import METRICS, evaluation, evaluation_of_parts, predictions
 from balent.simulation.thumbnails import thumbnails
-from balent.types import Picks, ReadsLabels
+from balent.types import Picks
 
 DRAWS = 100  # posterior samples that predict the test set
 
@@ -161,11 +161,9 @@ class Recorder:
         return {"epistemic": float(bald(m).mean()), "aleatoric": float(m.entropy.mean())}
 
     def _classes(self, picks: Picks) -> dict[str, list[Any]]:
-        """The classes of the picks: by name, where they have names."""
-        if self.truth is None:
+        """The classes of the picks: by name, where they have names. Items with parts have many each."""
+        if self.truth is None or self.truth.ndim > 1:
             return {}
-        if self.truth.ndim > 1:
-            return {}  # items have many classes each
         numbers, known = self.truth[picks.indices].tolist(), self.learner.classes
         return {"pick_labels": [known[number] for number in numbers] if known else numbers}
 
@@ -251,9 +249,7 @@ def _truth(learner: Learner, truth: Answers) -> torch.Tensor:
 
 
 def _numbers(learner: Learner, labels: Answers) -> torch.Tensor:
-    if isinstance(learner.predictor, ReadsLabels):
-        return torch.tensor(learner.predictor.read(labels, learner.classes or (), learner.pool[torch.tensor([0])]))
-    return torch.tensor(given.labels(labels, learner.classes or (), learner.width))
+    return torch.tensor(given.read(labels, learner))
 
 
 def _can_train(labels: Labels) -> bool:
