@@ -28,8 +28,9 @@ from typing import Any
 
 from balent import Project
 from balent.apps.connect.http_json import Server
-from balent.apps.connect.labelstudio import LabelStudio, choices
+from balent.apps.connect.labelstudio import LabelStudio
 from balent.apps.connect.secret_token import token
+from balent.project.exports import choices
 
 ITEMS, ROUND = 30, 15
 WORDS = {

@@ -157,36 +157,46 @@ def _doccano(project: "Project", found: list[Labelled]) -> bytes:
 
 def _labelstudio(project: "Project", found: list[Labelled]) -> bytes:
     """Choices named `label` about an object named `item`."""
-    tasks = [_task(project, item) for item in found]
-    text = json.dumps(tasks, ensure_ascii=False, indent=1, default=str) + "\n"
-    return text.encode("utf-8", "backslashreplace")
+    return _indented([_task(project, item) for item in found])
 
 
 def _task(project: "Project", item: Labelled) -> dict[str, Any]:
     content = _content(project, item)
-    if "image" in content:  # as Label Studio serves local files: below the folder that the data lie in
-        place = project.settings.place(project.path).name
-        content = {"image": f"/data/local-files/?d={quote(f'{place}/{item.id}', errors='surrogateescape')}"}
+    if "image" in content:
+        content = {"image": local_file(project, item.id)}
     about = {"who": item.who, "when": item.when} if item.label is not None else {}
-    guess = {"model_version": "balent", "score": item.probability, "result": _choice(item.guess)}
+    guess = {"model_version": "balent", "score": item.probability, "result": choices(item.guess)}
     return {
         "data": {"id": item.id, **content, **about},
-        "annotations": [{"result": _choice(item.label)}] if item.label is not None else [],
+        "annotations": [{"result": choices(item.label)}] if item.label is not None else [],
         "predictions": [guess] if item.guess is not None else [],
     }
 
 
-def _choice(name: str | None) -> list[dict[str, Any]]:
-    return [{"from_name": "label", "to_name": "item", "type": "choices", "value": {"choices": [name]}}]
+def local_file(project: "Project", id: str) -> str:
+    """An image as Label Studio serves files of its own machine: below the folder that the data lie in."""
+    folder = project.settings.place(project.path).name
+    return f"/data/local-files/?d={quote(f'{folder}/{id}', errors='surrogateescape')}"
+
+
+def choices(label: str | None) -> list[dict[str, Any]]:
+    """A result of Label Studio: one choice, or none."""
+    if label is None:
+        return []
+    return [{"from_name": "label", "to_name": "item", "type": "choices", "value": {"choices": [label]}}]
+
+
+def _indented(records: list[dict[str, Any]]) -> bytes:
+    """One list of objects. Half characters, which names of files can have, are escaped."""
+    text = json.dumps(records, ensure_ascii=False, indent=1, default=str) + "\n"
+    return text.encode("utf-8", "backslashreplace")
 
 
 def _argilla(project: "Project", found: list[Labelled]) -> bytes:
     """Labels are suggestions to the question `label`: a response needs a user that the server there knows."""
     if project.settings.kind == "features":
         raise ValueError("Argilla shows texts, images and rows, but this project has features; take jsonl")
-    records = [_record(project, item) for item in found]
-    text = json.dumps(records, ensure_ascii=False, indent=1, default=str) + "\n"
-    return text.encode("utf-8", "backslashreplace")
+    return _indented([_record(project, item) for item in found])
 
 
 def _record(project: "Project", item: Labelled) -> dict[str, Any]:

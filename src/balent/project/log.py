@@ -95,4 +95,9 @@ def new_key() -> str:
 
 def now() -> str:
     """The time, in UTC."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return written(datetime.now(UTC))
+
+
+def written(time: datetime) -> str:
+    """A time in UTC as journals hold it."""
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")

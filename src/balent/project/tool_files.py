@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from balent.data.cells import shown
 from balent.data.formats.endings import ENDINGS
+from balent.data.formats.parquet import arrow
 from balent.project import class_folders
 from balent.project.exchange import JSON, Reply, read_answers
 
@@ -173,10 +174,7 @@ def _response(number: int, id: str, value: object, user: object, state: object) 
 
 
 def _rows(path: Path) -> list[Line]:
-    try:
-        import pyarrow.parquet as parquet
-    except ImportError:
-        raise ImportError("to read .parquet needs pyarrow; install it with: pip install 'balent[parquet]'") from None
+    _, parquet = arrow()
     try:
         found = parquet.read_table(path)
     except (OSError, ValueError) as error:  # pyarrow's errors are both

@@ -133,8 +133,7 @@ class Bridge:
 
     def _item(self, task: Task) -> int | None:
         """The item that a task is about."""
-        data = task.get("data")
-        id, print = named(data if isinstance(data, dict) else {})
+        id, print = named(task.get("data"))
         return number_of(self.project, id, print) if id else None
 
     # ── in ──────────────────────────────────────────────────────────────────────────────────────────

@@ -14,7 +14,7 @@ from typing import Any
 
 from balent.apps.connect.labelstudio import Task, address
 from balent.apps.connect.task_data import named
-from balent.project.log import now
+from balent.project.log import now, written
 from balent.project.project import Project
 from balent.project.state import Event
 from balent.project.telling import number_of
@@ -76,8 +76,7 @@ def _new(
 
 
 def _sayings(project: Project, server: str, task: Task, people: Mapping[int, str], heard: Heard) -> Iterator[Saying]:
-    data = task.get("data")
-    id, print = named(data if isinstance(data, dict) else {})
+    id, print = named(task.get("data"))
     annotations = [a for a in task.get("annotations") or () if isinstance(a, dict)]
     number = number_of(project, id, print) if id and annotations else None
     if number is None:
@@ -125,7 +124,7 @@ def time_of(text: str) -> str:
     except ValueError:
         return now()
     found = found if found.tzinfo else found.replace(tzinfo=UTC)
-    return found.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return written(found.astimezone(UTC))
 
 
 def seconds_of(value: object) -> float | None:

@@ -17,12 +17,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
 from balent.apps.connect.task_data import Place
-from balent.apps.label.media import picture
+from balent.apps.label.media import of_item
 from balent.apps.label.people import NAME, secret_of
 from balent.apps.label.said import Refused
 from balent.project.project import Project
 
-PORT = 8766
 PATH = re.compile(r"/media/(\d{1,9})/([0-9a-f]{32})")
 SECONDS = 20.0  # for a request
 HEADERS = {
@@ -93,15 +92,10 @@ class Images(BaseHTTPRequestHandler):
 
     def _image(self) -> tuple[bytes, str]:
         found = PATH.fullmatch(self.path)
-        items = self.project.items
-        number = int(found[1]) if found else -1
-        if found is None or number >= len(items) or not hmac.compare_digest(code(self.project, number), found[2]):
+        project, number = self.project, int(found[1]) if found else -1
+        if found is None or number >= len(project.items) or not hmac.compare_digest(code(project, number), found[2]):
             raise Refused(404, "there is no such picture")
-        try:
-            path = self.project.kind.content(items[number].id)
-        except PermissionError:
-            raise Refused(403, "this file lies outside of the data") from None
-        return picture(path, items[number].fingerprint, "screen", self.project.path / "thumbs")
+        return of_item(project, number, "screen")
 
     def _send(self, status: int, content: bytes, kind: str) -> None:
         with contextlib.suppress(OSError):  # a browser that does not wait

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from balent.apps.connect.http_json import Denied, Server
+from balent.project.exports import choices
 
 Task = dict[str, Any]
 PAGE = 100  # tasks
@@ -124,13 +125,6 @@ class LabelStudio:
         names = {id: _name(user) for id, user in known.items()}
         given = [*names.values()]
         return {id: name if given.count(name) == 1 else address(known[id]) or name for id, name in names.items()}
-
-
-def choices(label: str | None) -> list[dict[str, Any]]:
-    """A result: one choice, or none."""
-    if label is None:
-        return []
-    return [{"from_name": "label", "to_name": "item", "type": "choices", "value": {"choices": [label]}}]
 
 
 def _name(user: Mapping[str, Any]) -> str:

@@ -1,12 +1,12 @@
 """Items as tasks of Label Studio: what an annotator sees, and by what an answer finds its item again. No torch here."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
-from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
 from balent.apps.label.cards import Cards
+from balent.project.exports import local_file
 from balent.project.project import Project
 from balent.project.state import DIGITS
 
@@ -86,16 +86,12 @@ def readable(text: str) -> str:
 
 
 def local_files(project: Project) -> Place:
-    """Images as Label Studio serves files of its own machine: below the folder that the data lie in."""
-    folder = project.settings.place(project.path).name
-
-    def place(number: int) -> str:
-        return f"/data/local-files/?d={quote(f'{folder}/{project.items[number].id}', errors='surrogateescape')}"
-
-    return place
+    """Images as Label Studio serves files of its own machine."""
+    return lambda number: local_file(project, project.items[number].id)
 
 
-def named(data: Mapping[str, Any]) -> tuple[str, str | None]:
+def named(data: object) -> tuple[str, str | None]:
     """The id and fingerprint in the data of a task; an empty id if it is not one of ours."""
-    id, print = data.get("id"), data.get("fingerprint")
+    found = data if isinstance(data, dict) else {}
+    id, print = found.get("id"), found.get("fingerprint")
     return (id if isinstance(id, str) else ""), (print if isinstance(print, str) else None)

@@ -11,6 +11,7 @@ from balent.apps.label.said import Refused
 from balent.data.formats.image_file import Picture, TooLarge, fitting
 from balent.data.outputs import write_unsynced
 from balent.loop.journal import in_words
+from balent.project.project import Project
 
 SIZES = {"small": 320, "screen": 1280, "full": 4096}  # pixels of the longer side
 LOSSLESS = 256  # pictures up to this size are shown enlarged: JPEG's blocks would be visible
@@ -31,6 +32,16 @@ def picture(path: Path, fingerprint: str, size: str, thumbs: Path) -> tuple[byte
         place.parent.mkdir(parents=True, exist_ok=True)
         write_unsynced(place, content)
     return content, TYPES[ending]
+
+
+def of_item(project: Project, number: int, size: str) -> tuple[bytes, str]:
+    """The picture of an item, never of a file outside of the data."""
+    item = project.items[number]
+    try:
+        path = project.kind.content(item.id)
+    except PermissionError as outside:
+        raise Refused(403, "this file lies outside of the data") from outside
+    return picture(path, item.fingerprint, size, project.path / "thumbs")
 
 
 def made(path: Path, side: int) -> tuple[bytes, str]:

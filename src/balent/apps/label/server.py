@@ -14,7 +14,7 @@ from balent.apps.label import said
 from balent.apps.label.desk import Desk
 from balent.apps.label.guard import Guard, Json, error
 from balent.apps.label.history import SHOW, history
-from balent.apps.label.media import SIZES, picture
+from balent.apps.label.media import SIZES, of_item
 from balent.apps.label.people import People
 from balent.apps.label.said import Refused
 
@@ -81,12 +81,7 @@ class Handlers:
             raise Refused(404, "there is no such picture")
         if size not in SIZES:
             raise Refused(422, f"size must be one of {', '.join(SIZES)}")
-        item = self.desk.project.items[number]
-        try:
-            path = self.desk.project.kind.content(item.id)
-        except PermissionError as outside:
-            raise Refused(403, "this file lies outside of the data") from outside
-        content, kind = picture(path, item.fingerprint, size, self.desk.project.path / "thumbs")
+        content, kind = of_item(self.desk.project, number, size)
         return Response(content, media_type=kind, headers=FOREVER)
 
     def next(self, request: Request) -> Response:
