@@ -163,7 +163,7 @@ def _labelstudio(project: "Project", found: list[Labelled]) -> bytes:
 def _task(project: "Project", item: Labelled) -> dict[str, Any]:
     content = _content(project, item)
     if "image" in content:
-        content = {"image": local_file(project, item.id)}
+        content = {"image": local_file(project.settings.place(project.path), item.id)}
     about = {"who": item.who, "when": item.when} if item.label is not None else {}
     guess = {"model_version": "balent", "score": item.probability, "result": choices(item.guess)}
     return {
@@ -173,10 +173,9 @@ def _task(project: "Project", item: Labelled) -> dict[str, Any]:
     }
 
 
-def local_file(project: "Project", id: str) -> str:
+def local_file(data: Path, id: str) -> str:
     """An image as Label Studio serves files of its own machine: below the folder that the data lie in."""
-    folder = project.settings.place(project.path).name
-    return f"/data/local-files/?d={quote(f'{folder}/{id}', errors='surrogateescape')}"
+    return f"/data/local-files/?d={quote(f'{data.name}/{id}', errors='surrogateescape')}"
 
 
 def choices(label: str | None) -> list[dict[str, Any]]:

@@ -87,7 +87,8 @@ def readable(text: str) -> str:
 
 def local_files(project: Project) -> Place:
     """Images as Label Studio serves files of its own machine."""
-    return lambda number: local_file(project, project.items[number].id)
+    data = project.settings.place(project.path)
+    return lambda number: local_file(data, project.items[number].id)
 
 
 def named(data: object) -> tuple[str, str | None]:
